@@ -1,0 +1,68 @@
+# Thin front end of meson. `make help` lists the targets.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+ARGS ?= --listen ws://127.0.0.1:0
+STAGES ?=
+FUZZ_SECONDS ?= 60
+
+MESON_SETUP = meson setup --prefix=$(PREFIX)
+NINJA = ninja --quiet
+
+.PHONY: all run test bench fuzz lint format install dist-static clean help FORCE
+
+all: build/exec-server ## build the program at build/exec-server (default)
+
+build/build.ninja:
+	@tools/deps --check build
+	$(MESON_SETUP) build
+
+# ninja knows what is out of date.
+build/exec-server: build/build.ninja FORCE
+	@$(NINJA) -C build exec-server
+
+run: ## install what is missing, build, start the server (ARGS=...)
+	@tools/deps build
+	@$(MAKE) --no-print-directory build/exec-server >&2
+	@exec build/exec-server $(ARGS)
+
+test: ## run every test (STAGES="unit e2e" for some)
+	@tools/deps build test
+	@tests/run $(STAGES)
+
+bench: dist-static ## measure dist/exec-server beside the reference
+	@tools/deps bench
+	@bench/run $(BENCH_ARGS)
+
+fuzz: ## run every fuzz target for FUZZ_SECONDS (60)
+	@tools/deps build fuzz
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run fuzz
+
+lint: ## check format, layers, spelling, and what the analysers say
+	@tools/deps lint
+	@tools/lint
+
+format: ## rewrite the C files in the house format
+	@tools/deps lint
+	@tools/lint --format
+
+install: all ## install program, manual page, documents (DESTDIR, PREFIX)
+	@meson configure build --prefix=$(PREFIX)
+	@$(NINJA) -C build
+	@meson install -C build --no-rebuild --destdir '$(DESTDIR)'
+
+build-static/build.ninja:
+	@tools/deps build
+	$(MESON_SETUP) build-static -Dstatic=true -Dtests=disabled -Ddebug=false
+
+dist-static: build-static/build.ninja ## one stripped static file at dist/exec-server
+	@$(NINJA) -C build-static exec-server
+	@mkdir -p dist
+	@strip -o dist/exec-server build-static/exec-server
+	@ls -l dist/exec-server
+
+clean: ## remove everything that was built
+	rm -rf build build-* dist
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile

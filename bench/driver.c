@@ -1,0 +1,98 @@
+// The measuring client of the benchmark: one measurement per call, one JSON line as its result.
+//
+//   driver MEASURE [--port N] [--pid N] [--count N] [--warmup N] [--window N] [--millis N]
+//                  [--bytes N] [--tty] [--verify] [-- COMMAND...]
+#include "machine.h"
+#include "measure.h"
+#include "util.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// No measurement may take longer, whatever the server does.
+#define TIME_LIMIT_S 180
+
+static void run_generate(const struct measure_options *o) {
+    generate(o->bytes);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(const struct measure_options *o);
+    int needs_server;
+} MEASURES[] = {
+    {"start", measure_start, 1},
+    {"echo", measure_echo, 1},
+    {"bulk", measure_bulk, 1},
+    {"status", measure_status, 1},
+    {"pipeline", measure_pipeline, 1},
+    {"spawns", measure_spawns, 1},
+    {"connections", measure_connections, 1},
+    {"slow-reader", measure_slow_reader, 1},
+    {"startup", measure_startup, 0},
+    {"machine-spawn", machine_spawn, 0},
+    {"machine-status", machine_status, 0},
+    {"machine-echo", machine_echo, 0},
+    {"machine-bulk", machine_bulk, 0},
+    {"generate", run_generate, 0},
+};
+
+static uint64_t parse_number(const char *text, uint64_t max) {
+    char *end;
+    unsigned long long v;
+
+    errno = 0;
+    v = strtoull(text, &end, 10);
+    if (errno != 0 || *text < '0' || *text > '9' || *end != '\0' || v > max)
+        fail("bad number '%s'", text);
+    return v;
+}
+
+static void parse_options(int argc, char **argv, struct measure_options *o) {
+    static const struct option table[] = {
+        {"port", required_argument, NULL, 'p'},   {"pid", required_argument, NULL, 'i'},
+        {"count", required_argument, NULL, 'c'},  {"warmup", required_argument, NULL, 'w'},
+        {"window", required_argument, NULL, 'n'}, {"millis", required_argument, NULL, 'm'},
+        {"bytes", required_argument, NULL, 'b'},  {"tty", no_argument, NULL, 't'},
+        {"verify", no_argument, NULL, 'v'},       {NULL, 0, NULL, 0},
+    };
+    int c;
+
+    while ((c = getopt_long(argc, argv, "", table, NULL)) != -1) {
+        switch (c) {
+        case 'p': o->port = (uint16_t)parse_number(optarg, UINT16_MAX); break;
+        case 'i': o->pid = (pid_t)parse_number(optarg, INT32_MAX); break;
+        case 'c': o->count = (size_t)parse_number(optarg, 10000000); break;
+        case 'w': o->warmup = (size_t)parse_number(optarg, 10000000); break;
+        case 'n': o->window = (size_t)parse_number(optarg, 100000); break;
+        case 'm': o->millis = parse_number(optarg, 100000); break;
+        case 'b': o->bytes = parse_number(optarg, (uint64_t)1 << 40); break;
+        case 't': o->tty = 1; break;
+        case 'v': o->verify = 1; break;
+        default: exit(2);
+        }
+    }
+    o->command = argv + optind;
+}
+
+int main(int argc, char **argv) {
+    struct measure_options o = {
+        .count = 100, .warmup = 10, .window = 8, .millis = 1000, .bytes = 1 << 20};
+
+    if (argc < 2)
+        fail("usage: driver MEASURE [OPTIONS] [-- COMMAND...]");
+    parse_options(argc - 1, argv + 1, &o);
+    alarm(TIME_LIMIT_S);
+    for (size_t i = 0; i < sizeof MEASURES / sizeof MEASURES[0]; i++) {
+        if (strcmp(argv[1], MEASURES[i].name) != 0)
+            continue;
+        if (MEASURES[i].needs_server && (o.port == 0 || o.pid == 0))
+            fail("%s needs --port and --pid", argv[1]);
+        MEASURES[i].run(&o);
+        return 0;
+    }
+    fail("unknown measure '%s'", argv[1]);
+}

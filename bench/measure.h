@@ -1,0 +1,54 @@
+// What the driver can measure on a running server. Every call prints one result line and ends
+// the driver when the server does anything wrong.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct measure_options {
+    uint16_t port;   // of the server on 127.0.0.1
+    pid_t pid;       // of the server process itself
+    size_t count;    // most samples, or connections
+    size_t warmup;   // samples taken and dropped before
+    size_t window;   // requests or processes in flight
+    uint64_t millis; // most time for samples, duration of a rate measurement or of a stall
+    uint64_t bytes;  // amount of output
+    int tty;         // through a PTY instead of pipes
+    int verify;      // decode and compare every byte; not for timing
+    char **command;  // server command line for measure_startup, NULL at the end
+};
+
+// `/bin/true` from process/start until process/closed, one at a time.
+void measure_start(const struct measure_options *o);
+
+// One byte through `cat` and back, one at a time.
+void measure_echo(const struct measure_options *o);
+
+// `bytes` of output of one process, start to closed, with the server's CPU time.
+void measure_bulk(const struct measure_options *o);
+
+// environment/status, one at a time.
+void measure_status(const struct measure_options *o);
+
+// environment/status with `window` in flight for `millis`.
+void measure_pipeline(const struct measure_options *o);
+
+// `/bin/true` with `window` processes in flight for `millis`.
+void measure_spawns(const struct measure_options *o);
+
+// Resident memory before and after `count` initialized connections are opened.
+void measure_connections(const struct measure_options *o);
+
+// `bytes` of output to a client that does not read for `millis`: highest resident memory.
+void measure_slow_reader(const struct measure_options *o);
+
+// Start of `command` until it has printed a line, `count` times.
+void measure_startup(const struct measure_options *o);
+
+// Child side of measure_bulk: writes `bytes` of the test pattern to stdout, raw when it is a
+// terminal.
+void generate(uint64_t bytes);
+
+// Byte at `offset` of the test pattern.
+uint8_t pattern_at(uint64_t offset);

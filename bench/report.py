@@ -1,0 +1,83 @@
+"""Judges the results and prints them."""
+
+from figures import FIGURES, GROUPS
+
+
+def number(value, unit=""):
+    if value is None:
+        return "-"
+    if abs(value) >= 1000:
+        text = f"{value:,.0f}"
+    elif abs(value) >= 100:
+        text = f"{value:.0f}"
+    elif abs(value) >= 10:
+        text = f"{value:.1f}"
+    else:
+        text = f"{value:.3g}"
+    return f"{text} {unit}".rstrip()
+
+
+def ratio_of(figure, ours, reference):
+    """How many times better ours is."""
+    if ours is None or reference is None:
+        return None
+    better, worse = (reference, ours) if figure.more_is_better else (ours, reference)
+    return worse / better if better > 0 else None
+
+
+def bar_text(figure):
+    parts = []
+    if figure.times is not None:
+        parts.append(f">= {figure.times:g}x")
+    if figure.limit is not None:
+        parts.append(f"<= {number(figure.limit, figure.unit)}")
+    return ", ".join(parts)
+
+
+def verdict_of(figure, ours, ratio, has_reference):
+    """PASS, FAIL, or nothing where there is no bar to judge by."""
+    if figure.times is None and figure.limit is None:
+        return ""
+    if ours is None:
+        return "FAIL"
+    if figure.limit is not None and ours > figure.limit:
+        return "FAIL"
+    if figure.times is not None:
+        if not has_reference:
+            return "PASS" if figure.limit is not None else "no reference"
+        if ratio is None or ratio < figure.times:
+            return "FAIL"
+    return "PASS"
+
+
+def judge(results, groups, has_reference):
+    rows = []
+    for group, key in ((g, f) for g in groups for f in GROUPS[g]):
+        figure = FIGURES[key]
+        ours, reference = results.get(key, "ours"), results.get(key, "reference")
+        ratio = ratio_of(figure, ours, reference)
+        verdict = verdict_of(figure, ours, ratio, has_reference)
+        if verdict and group in results.errors:
+            verdict = "FAIL"
+        rows.append({
+            "figure": key, "title": figure.title, "unit": figure.unit, "ours": ours,
+            "reference": reference, "ratio": ratio, "machine": results.get(key, "machine"),
+            "bar": bar_text(figure), "verdict": verdict,
+            "rounds": results.values.get(key, {}),
+        })
+    return rows
+
+
+def table(rows):
+    lines = [("", "ours", "reference", "ratio", "machine", "bar", "")]
+    for r in rows:
+        ratio = "-" if r["ratio"] is None else f"{number(r['ratio'])}x"
+        lines.append((r["title"], number(r["ours"], r["unit"]), number(r["reference"], r["unit"]),
+                      ratio, number(r["machine"], r["unit"]), r["bar"], r["verdict"]))
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    text = []
+    for line in lines:
+        cells = [c.ljust(w) if i in (0, 5, 6) else c.rjust(w)
+                 for i, (c, w) in enumerate(zip(line, widths))]
+        text.append("  ".join(cells).rstrip())
+    return "\n".join(text)

@@ -1,0 +1,46 @@
+#pragma once
+/*
+ * Errors as values. A function that can fail returns 0 or a negative errno-style number; one whose
+ * failure a user will read about also takes `struct err *e` last and fills it. `e` is untouched on
+ * success. The message is owned by the err; give it back with err_fini() or _cleanup_err_.
+ */
+
+#include "base/util.h"
+
+/* JSON-RPC error codes of the protocol. */
+enum err_code {
+    ERR_INVALID_REQUEST = -32600,
+    ERR_METHOD_NOT_FOUND = -32601,
+    ERR_INVALID_PARAMS = -32602,
+    ERR_INTERNAL = -32603,
+    ERR_NOT_FOUND = -32004,
+    ERR_SESSION_BUSY = -32010,
+};
+
+/* Longer messages are cut here, at a UTF-8 boundary (they may quote input of any size). */
+#define ERR_MSG_MAX 8192
+
+struct err {
+    int code;  /* enum err_code; 0 while no error is set */
+    char *msg; /* owned; NULL after an allocation failure: use err_msg() */
+};
+
+#define ERR_INIT ((struct err){0, NULL})
+
+/* Sets code and message, replacing what was there. Returns -EINVAL, for `return err_set(...)`. */
+int err_set(struct err *e, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+/* Sets "<text> (os error <n>)" with the protocol's text for errno `num` > 0. Returns -num. */
+int err_os(struct err *e, int code, int num);
+
+/* The message, never NULL. */
+const char *err_msg(const struct err *e);
+
+void err_fini(struct err *e);
+#define _cleanup_err_ __attribute__((cleanup(err_fini)))
+
+/*
+ * The protocol's text for an errno. They are the texts of the C library the reference is linked
+ * with, which differ from glibc's in places. Unknown numbers give "No error information".
+ */
+const char *err_os_text(int num);

@@ -1,0 +1,61 @@
+#pragma once
+/*
+ * The log: one line per message on one descriptor, "TIMESTAMP LEVEL message\n" with the time in UTC
+ * (RFC 3339, milliseconds). A line is at most LOG_LINE_MAX bytes and leaves in one write(2).
+ * Control characters, bytes that are not UTF-8 and the backslash are escaped, so that no string can
+ * forge a line or drive a terminal. Logging never waits: while the descriptor takes nothing (a full
+ * pipe, a reader that is gone) lines are dropped and counted, and the next line that gets through
+ * is preceded by one that gives the count. The descriptor's flags are never changed, it may be
+ * shared.
+ *
+ * Never pass a secret. All calls preserve errno and may come from any thread, but not from a signal
+ * handler nor between vfork and exec.
+ */
+
+#include "base/util.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum log_level {
+    LOG_LEVEL_OFF,
+    LOG_LEVEL_ERROR,
+    LOG_LEVEL_WARN,
+    LOG_LEVEL_INFO,
+    LOG_LEVEL_DEBUG,
+};
+
+#define LOG_LINE_MAX 1024 /* bytes, the newline included; longer messages end in "..." */
+
+/*
+ * Sets the highest level that is written and where to (borrowed, never closed). To be called while
+ * there is one thread. Before it the level is LOG_LEVEL_ERROR and the descriptor 2.
+ */
+void log_init(enum log_level max, int fd);
+
+/* Lines dropped and not yet reported by a later line. */
+uint64_t log_dropped(void);
+
+/* "error", "warn", "info", "debug" or "off" to its level; false for anything else. */
+bool log_level_parse(const char *name, enum log_level *level);
+
+/* Set by log_init() alone; read it through log_enabled(). */
+extern enum log_level log_max_level;
+
+static inline bool log_enabled(enum log_level level) {
+    return level <= log_max_level;
+}
+
+/* Use the macros: they evaluate no argument while the level is off. */
+void log_write(enum log_level level, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+#define log_at(level, ...)                                                                         \
+    do {                                                                                           \
+        if (log_enabled(level))                                                                    \
+            log_write((level), __VA_ARGS__);                                                       \
+    } while (0)
+
+#define log_error(...) log_at(LOG_LEVEL_ERROR, __VA_ARGS__)
+#define log_warn(...) log_at(LOG_LEVEL_WARN, __VA_ARGS__)
+#define log_info(...) log_at(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...) log_at(LOG_LEVEL_DEBUG, __VA_ARGS__)

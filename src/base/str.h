@@ -1,0 +1,46 @@
+#pragma once
+/* Slices: a borrowed run of bytes, not NUL-terminated. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <strings.h>
+
+struct str {
+    const char *p; /* borrowed; may be NULL when n is 0 */
+    size_t n;
+};
+
+#define STR_LIT(s) ((struct str){(s), sizeof(s) - 1})
+
+static inline struct str str_of(const char *z) {
+    return (struct str){z, z ? strlen(z) : 0};
+}
+
+static inline bool str_eq(struct str a, struct str b) {
+    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+static inline bool str_eqz(struct str a, const char *z) {
+    return str_eq(a, str_of(z));
+}
+
+/* ASCII case-insensitive equality. */
+static inline bool str_ieqz(struct str a, const char *z) {
+    return a.n == strlen(z) && (a.n == 0 || strncasecmp(a.p, z, a.n) == 0);
+}
+
+static inline bool str_has_nul(struct str s) {
+    return s.n > 0 && memchr(s.p, 0, s.n) != NULL;
+}
+
+/* Without the leading and trailing ASCII white space. */
+static inline struct str str_trim(struct str s) {
+    while (s.n > 0 && strchr(" \t\r\n\v\f", s.p[0]) != NULL && s.p[0] != '\0') {
+        s.p++;
+        s.n--;
+    }
+    while (s.n > 0 && strchr(" \t\r\n\v\f", s.p[s.n - 1]) != NULL && s.p[s.n - 1] != '\0')
+        s.n--;
+    return s;
+}

@@ -1,0 +1,21 @@
+#pragma once
+/* UTF-8 validation (RFC 3629: no surrogates, no over-long forms, at most U+10FFFF). */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Whether the n bytes at p are valid UTF-8. Runs of ASCII are checked 16 or 32 bytes at a time. */
+bool utf8_valid(const char *p, size_t n);
+
+/* Appends code point c (<= U+10FFFF) at dst (room for 4 bytes); the number of bytes written. */
+size_t utf8_encode(char *dst, unsigned c);
+
+/* The longest prefix of the n bytes of valid UTF-8 at p that has at most max bytes and splits no
+ * code point: its length. */
+static inline size_t utf8_cut(const char *p, size_t n, size_t max) {
+    if (n <= max)
+        return n;
+    while (max > 0 && ((unsigned char)p[max] & 0xC0) == 0x80)
+        max--;
+    return max;
+}

@@ -1,0 +1,201 @@
+#include "loop/loop.h"
+
+#include <errno.h>
+#include <time.h>
+
+#define LOOP_BATCH 64
+
+static uint64_t loop_monotonic(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * LOOP_SEC + (uint64_t)ts.tv_nsec;
+}
+
+int loop_init(struct loop *l, uint64_t (*clock)(void)) {
+    *l = (struct loop){.clock = clock ? clock : loop_monotonic};
+    list_init(&l->tasks);
+    l->now = l->clock();
+    l->epfd = epoll_create1(EPOLL_CLOEXEC);
+    return l->epfd < 0 ? -errno : 0;
+}
+
+void loop_fini(struct loop *l) {
+    util_close_fd(&l->epfd);
+    free(l->heap);
+    l->heap = NULL;
+    l->timers = l->heap_cap = 0;
+}
+
+/* -- descriptors -- */
+
+int loop_io_add(struct loop *l, struct loop_io *io, uint32_t events) {
+    struct epoll_event ev = {.events = events, .data.ptr = io};
+    if (epoll_ctl(l->epfd, EPOLL_CTL_ADD, io->fd, &ev) < 0)
+        return -errno;
+    io->events = events;
+    io->added = true;
+    return 0;
+}
+
+void loop_io_want(struct loop *l, struct loop_io *io, uint32_t events) {
+    if (!io->added || io->events == events)
+        return;
+    struct epoll_event ev = {.events = events, .data.ptr = io};
+    epoll_ctl(l->epfd, EPOLL_CTL_MOD, io->fd, &ev);
+    io->events = events;
+}
+
+void loop_io_del(struct loop *l, struct loop_io *io) {
+    if (!io->added)
+        return;
+    epoll_ctl(l->epfd, EPOLL_CTL_DEL, io->fd, NULL);
+    io->added = false;
+    for (int i = l->batch_at; i < l->batch_n; i++) {
+        if (l->batch[i].data.ptr == io)
+            l->batch[i].data.ptr = NULL;
+    }
+}
+
+/* -- timers: a binary heap, each timer knowing its place -- */
+
+static void loop_heap_put(struct loop *l, size_t pos, struct loop_timer *t) {
+    l->heap[pos] = t;
+    t->pos = pos;
+}
+
+static void loop_heap_up(struct loop *l, size_t pos) {
+    struct loop_timer *t = l->heap[pos];
+    for (; pos > 1 && t->when < l->heap[pos / 2]->when; pos /= 2)
+        loop_heap_put(l, pos, l->heap[pos / 2]);
+    loop_heap_put(l, pos, t);
+}
+
+static void loop_heap_down(struct loop *l, size_t pos) {
+    struct loop_timer *t = l->heap[pos];
+    for (size_t child; (child = pos * 2) <= l->timers; pos = child) {
+        if (child < l->timers && l->heap[child + 1]->when < l->heap[child]->when)
+            child++;
+        if (t->when <= l->heap[child]->when)
+            break;
+        loop_heap_put(l, pos, l->heap[child]);
+    }
+    loop_heap_put(l, pos, t);
+}
+
+int loop_timer_set(struct loop *l, struct loop_timer *t, uint64_t delay) {
+    uint64_t when;
+    if (__builtin_add_overflow(l->now, delay, &when))
+        when = UINT64_MAX;
+    if (t->pos == 0) {
+        if (l->timers + 1 >= l->heap_cap) {
+            size_t cap = l->heap_cap ? l->heap_cap * 2 : 64;
+            struct loop_timer **heap = reallocarray(l->heap, cap, sizeof *heap);
+            if (heap == NULL)
+                return -ENOMEM;
+            l->heap = heap;
+            l->heap_cap = cap;
+        }
+        loop_heap_put(l, ++l->timers, t);
+    }
+    t->when = when;
+    loop_heap_up(l, t->pos);
+    loop_heap_down(l, t->pos);
+    return 0;
+}
+
+void loop_timer_del(struct loop *l, struct loop_timer *t) {
+    if (t->pos == 0)
+        return;
+    size_t pos = t->pos;
+    struct loop_timer *last = l->heap[l->timers--];
+    t->pos = 0;
+    if (last == t)
+        return;
+    loop_heap_put(l, pos, last);
+    loop_heap_up(l, pos);
+    loop_heap_down(l, last->pos);
+}
+
+static void loop_run_timers(struct loop *l) {
+    while (l->timers > 0 && l->heap[1]->when <= l->now) {
+        struct loop_timer *t = l->heap[1];
+        loop_timer_del(l, t);
+        t->fn(t);
+    }
+}
+
+/* -- deferred tasks -- */
+
+void loop_defer(struct loop *l, struct loop_task *t) {
+    if (t->queued)
+        return;
+    t->queued = true;
+    list_append(&l->tasks, &t->node);
+}
+
+void loop_task_del(struct loop_task *t) {
+    if (!t->queued)
+        return;
+    t->queued = false;
+    list_remove(&t->node);
+}
+
+/* Runs what is queued now; tasks queued meanwhile run in the same go, before the next wait. */
+static void loop_run_tasks(struct loop *l) {
+    for (struct list *n; (n = list_first(&l->tasks)) != NULL;) {
+        struct loop_task *t = list_entry(n, struct loop_task, node);
+        loop_task_del(t);
+        t->fn(t);
+    }
+}
+
+/* -- running -- */
+
+static int loop_wait(struct loop *l, struct epoll_event *ev, uint64_t wait) {
+    if (!l->coarse) {
+        struct timespec ts = {(time_t)(wait / LOOP_SEC), (long)(wait % LOOP_SEC)};
+        int n = epoll_pwait2(l->epfd, ev, LOOP_BATCH, wait == UINT64_MAX ? NULL : &ts, NULL);
+        if (n >= 0 || (errno != ENOSYS && errno != EPERM))
+            return n;
+        l->coarse = true;
+    }
+    uint64_t ms = wait / LOOP_MS + (wait % LOOP_MS != 0);
+    return epoll_wait(l->epfd, ev, LOOP_BATCH, wait == UINT64_MAX ? -1 : (int)MIN(ms, 3600000u));
+}
+
+int loop_once(struct loop *l, uint64_t max_wait) {
+    uint64_t wait = max_wait;
+    if (l->timers > 0) {
+        uint64_t due = l->heap[1]->when;
+        l->now = l->clock();
+        wait = MIN(wait, due > l->now ? due - l->now : 0);
+    }
+    struct epoll_event batch[LOOP_BATCH];
+    int n = loop_wait(l, batch, wait);
+    if (n < 0 && errno != EINTR)
+        return -errno;
+    l->now = l->clock();
+    l->batch = batch;
+    l->batch_n = MAX(n, 0);
+    for (l->batch_at = 0; l->batch_at < l->batch_n;) {
+        struct epoll_event *ev = &batch[l->batch_at++];
+        struct loop_io *io = ev->data.ptr;
+        if (io != NULL)
+            io->fn(io, ev->events);
+    }
+    l->batch = NULL;
+    l->batch_at = l->batch_n = 0;
+    loop_run_timers(l);
+    loop_run_tasks(l);
+    return 0;
+}
+
+int loop_run(struct loop *l) {
+    loop_run_tasks(l);
+    while (!l->stop) {
+        int r = loop_once(l, UINT64_MAX);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}

@@ -1,0 +1,87 @@
+#pragma once
+/*
+ * The event loop: one thread, level-triggered epoll, timers on the monotonic clock, deferred tasks.
+ *
+ * Callbacks never block. A callback may remove any io, timer or task, its own included; an object
+ * that embeds one must outlive the callback that is running in it, so objects are freed from a
+ * deferred task (loop_defer) when in doubt.
+ */
+
+#include "base/list.h"
+#include "base/util.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+
+struct loop_io;
+struct loop_timer;
+struct loop_task;
+typedef void loop_io_fn(struct loop_io *io, uint32_t events);
+typedef void loop_timer_fn(struct loop_timer *t);
+typedef void loop_task_fn(struct loop_task *t);
+
+/* A descriptor under watch. The owner closes the descriptor, after loop_io_del(). */
+struct loop_io {
+    int fd;
+    uint32_t events; /* EPOLLIN | EPOLLOUT as armed; 0 = registered, nothing wanted */
+    bool added;
+    loop_io_fn *fn;
+};
+
+/* A one-shot timer. */
+struct loop_timer {
+    uint64_t when;  /* nanoseconds on the loop's clock */
+    size_t pos;     /* place in the heap, from 1; 0 = not set */
+    loop_timer_fn *fn;
+};
+
+/* Work to do once, after the events of this round and before the next wait. */
+struct loop_task {
+    struct list node;
+    bool queued;
+    loop_task_fn *fn;
+};
+
+struct loop {
+    int epfd;
+    bool stop;
+    bool coarse;               /* epoll_pwait2 is missing: milliseconds only */
+    uint64_t now;              /* nanoseconds, read once a round */
+    uint64_t (*clock)(void);   /* CLOCK_MONOTONIC unless a test injects another */
+    struct loop_timer **heap;  /* heap[1..timers], earliest first; owned */
+    size_t timers, heap_cap;
+    struct list tasks;
+    struct epoll_event *batch; /* events of this round not handled yet */
+    int batch_at, batch_n;
+};
+
+#define LOOP_MS 1000000ull
+#define LOOP_SEC 1000000000ull
+
+/* 0 or -errno. `clock` NULL = CLOCK_MONOTONIC. */
+MUST_CHECK int loop_init(struct loop *l, uint64_t (*clock)(void));
+void loop_fini(struct loop *l);
+
+/* Starts watching io->fd for `events`. 0 or -errno (-EPERM: a file that is always ready). */
+MUST_CHECK int loop_io_add(struct loop *l, struct loop_io *io, uint32_t events);
+
+/* Changes what is wanted; no system call when it is the same. */
+void loop_io_want(struct loop *l, struct loop_io *io, uint32_t events);
+
+/* Stops watching; events of this round that were not delivered yet are dropped. Harmless twice. */
+void loop_io_del(struct loop *l, struct loop_io *io);
+
+/* Sets (or moves) a timer to `delay` nanoseconds from now. 0 or -ENOMEM. */
+MUST_CHECK int loop_timer_set(struct loop *l, struct loop_timer *t, uint64_t delay);
+void loop_timer_del(struct loop *l, struct loop_timer *t);
+
+/* Queues a task unless it is queued already. */
+void loop_defer(struct loop *l, struct loop_task *t);
+void loop_task_del(struct loop_task *t);
+
+/* Runs until loop->stop. 0, or -errno when waiting fails. */
+MUST_CHECK int loop_run(struct loop *l);
+
+/* One round: waits at most `max_wait` nanoseconds (UINT64_MAX = until something happens). */
+MUST_CHECK int loop_once(struct loop *l, uint64_t max_wait);

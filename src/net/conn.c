@@ -1,0 +1,604 @@
+#include "net/conn.h"
+
+#include "base/log.h"
+#include "net/http.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <time.h>
+
+static void conn_process(struct conn *c, char *data, size_t n);
+static void conn_resume_input(struct conn *c);
+
+int conn_host_init(struct conn_host *h, struct loop *loop, const struct conn_ops *ops,
+                   const struct auth *auth, void *owner) {
+    *h = (struct conn_host){.loop = loop, .ops = ops, .auth = auth, .owner = owner};
+    list_init(&h->conns);
+    h->scratch = malloc(CONN_READ);
+    return h->scratch == NULL ? -ENOMEM : 0;
+}
+
+/* -- ending -- */
+
+static void conn_free(struct conn *c) {
+    struct loop *l = c->host->loop;
+    loop_io_del(l, &c->io);
+    loop_io_del(l, &c->out);
+    loop_timer_del(l, &c->timer);
+    loop_timer_del(l, &c->poll);
+    loop_task_del(&c->flush_task);
+    loop_task_del(&c->free_task);
+    if (!c->stdio)
+        util_close_fd(&c->io.fd);
+    ws_parser_fini(&c->ws);
+    outq_fini(&c->outq);
+    buf_fini(&c->in);
+    list_remove(&c->node);
+    c->host->count--;
+    free(c);
+}
+
+static void conn_on_free(struct loop_task *t) {
+    conn_free(container_of(t, struct conn, free_task));
+}
+
+/* Tells the owner, once, that the connection is of no more use. Never inside a call of his. */
+static void conn_say_gone(struct conn *c) {
+    if (!c->opened)
+        return;
+    c->opened = false;
+    c->host->ops->gone(c);
+}
+
+/* The end: nothing more is read or sent. */
+static void conn_drop(struct conn *c) {
+    conn_say_gone(c);
+    c->state = CONN_LINGERING;
+    loop_io_del(c->host->loop, &c->io);
+    loop_io_del(c->host->loop, &c->out);
+    loop_defer(c->host->loop, &c->free_task);
+}
+
+void conn_host_fini(struct conn_host *h) {
+    for (struct list *n; (n = list_first(&h->conns)) != NULL;) {
+        struct conn *c = list_entry(n, struct conn, node);
+        conn_say_gone(c);
+        conn_free(c);
+    }
+    outq_pool_fini(&h->pool);
+    free(h->scratch);
+}
+
+/* -- output -- */
+
+static void conn_update_watch(struct conn *c) {
+    struct loop *l = c->host->loop;
+    bool reading = !c->input_done && !c->paused && c->outq.bytes < CONN_OUT_MAX &&
+                   c->state != CONN_FLUSHING;
+    bool writing = c->outq.bytes > 0;
+    if (!c->stdio) {
+        uint32_t watch_end = c->input_done || c->state == CONN_FLUSHING ? 0u : EPOLLRDHUP;
+        loop_io_want(l, &c->io, (reading ? EPOLLIN : 0u) | watch_end | (writing ? EPOLLOUT : 0u));
+        return;
+    }
+    if (reading && !c->io.added && !c->poll.pos && loop_io_add(l, &c->io, EPOLLIN) < 0)
+        (void)!loop_timer_set(l, &c->poll, 0); /* a plain file is always ready */
+    else if (!reading)
+        loop_io_del(l, &c->io);
+    if (!writing)
+        loop_io_del(l, &c->out);
+    else if (!c->out.added)
+        (void)!loop_io_add(l, &c->out, EPOLLOUT);
+}
+
+/* Everything queued was sent: go on to what follows it. */
+static void conn_sent_all(struct conn *c) {
+    if (c->state != CONN_FLUSHING)
+        return;
+    if (c->stdio || c->input_done) {
+        conn_drop(c);
+        return;
+    }
+    /* Half-close and wait for the peer, so that unread input does not reset our last words. */
+    c->state = CONN_LINGERING;
+    shutdown(c->io.fd, SHUT_WR);
+    if (loop_timer_set(c->host->loop, &c->timer, CONN_LINGER_MS * LOOP_MS) < 0)
+        conn_drop(c);
+}
+
+static void conn_flush(struct conn *c) {
+    if (c->broken ||
+        (c->outq.bytes > 0 && outq_flush(&c->outq, c->stdio ? c->out.fd : c->io.fd) < 0)) {
+        conn_drop(c);
+        return;
+    }
+    if (c->state == CONN_FLUSHING)
+        conn_say_gone(c);
+    if (c->outq.bytes == 0)
+        conn_sent_all(c);
+    conn_update_watch(c);
+    if (c->high && c->outq.bytes <= CONN_OUT_LOW) {
+        c->high = false;
+        if (c->state == CONN_OPEN)
+            c->host->ops->pressure(c, false);
+    }
+    if (c->state == CONN_OPEN && !c->paused && c->outq.bytes < CONN_OUT_MAX)
+        conn_resume_input(c);
+}
+
+static void conn_on_flush(struct loop_task *t) {
+    conn_flush(container_of(t, struct conn, flush_task));
+}
+
+static void conn_queued(struct conn *c) {
+    loop_defer(c->host->loop, &c->flush_task);
+    if (!c->high && c->outq.bytes >= CONN_OUT_HIGH && c->state == CONN_OPEN) {
+        c->high = true;
+        c->host->ops->pressure(c, true);
+    }
+}
+
+/* Out of memory: the connection ends, soon. */
+static void conn_break(struct conn *c) {
+    log_error("out of memory: ending connection %s", c->peer);
+    c->broken = true;
+    c->state = CONN_FLUSHING;
+    loop_defer(c->host->loop, &c->flush_task);
+}
+
+/* Queues one frame (any state); memory trouble ends the connection. */
+static void conn_queue_frame(struct conn *c, enum ws_opcode op, bool fin, struct str payload) {
+    size_t head = ws_header_len(payload.n);
+    char *p = outq_reserve(&c->outq, head + payload.n);
+    if (p == NULL) {
+        conn_break(c);
+        return;
+    }
+    ws_header(p, op, fin, payload.n);
+    if (payload.n > 0)
+        memcpy(p + head, payload.p, payload.n);
+    outq_commit(&c->outq, head + payload.n);
+    conn_queued(c);
+}
+
+char *conn_reserve(struct conn *c, size_t n) {
+    if (c->state != CONN_OPEN)
+        return NULL;
+    size_t head = c->stdio ? 0 : ws_header_len(n);
+    char *p = outq_reserve(&c->outq, head + n + 1);
+    if (p == NULL) {
+        conn_break(c);
+        return NULL;
+    }
+    if (!c->stdio)
+        ws_header(p, WS_TEXT, true, n);
+    return p + head;
+}
+
+void conn_commit(struct conn *c, size_t n) {
+    if (c->stdio) {
+        char *p = outq_reserve(&c->outq, n + 1); /* the room reserved just before */
+        p[n] = '\n';
+        outq_commit(&c->outq, n + 1);
+    } else {
+        outq_commit(&c->outq, ws_header_len(n) + n);
+    }
+    conn_queued(c);
+}
+
+void conn_send(struct conn *c, struct str text) {
+    if (c->stdio || text.n <= CONN_FRAME_OUT_MAX) {
+        char *p = conn_reserve(c, text.n);
+        if (p == NULL)
+            return;
+        memcpy(p, text.p, text.n);
+        conn_commit(c, text.n);
+        return;
+    }
+    enum ws_opcode op = WS_TEXT;
+    while (text.n > 0 && c->state == CONN_OPEN) {
+        struct str part = {text.p, MIN(text.n, (size_t)CONN_FRAME_OUT_MAX)};
+        text.p += part.n;
+        text.n -= part.n;
+        conn_queue_frame(c, op, text.n == 0, part);
+        op = WS_CONT;
+    }
+}
+
+void conn_ping(struct conn *c) {
+    if (!c->stdio && c->state == CONN_OPEN)
+        conn_queue_frame(c, WS_PING, true, (struct str){NULL, 0});
+}
+
+/* Sends what is queued, then ends. The owner hears of it from the flush task. */
+static void conn_begin_flush(struct conn *c) {
+    if (c->state == CONN_LINGERING || c->state == CONN_FLUSHING)
+        return;
+    c->state = CONN_FLUSHING;
+    if (loop_timer_set(c->host->loop, &c->timer, CONN_GOODBYE_MS * LOOP_MS) < 0)
+        c->broken = true;
+    loop_defer(c->host->loop, &c->flush_task);
+}
+
+void conn_end(struct conn *c, unsigned code, const char *reason) {
+    if (c->state != CONN_OPEN || c->close_sent)
+        return;
+    if (!c->stdio) {
+        char payload[125];
+        payload[0] = (char)(code >> 8);
+        payload[1] = (char)(code & 0xFF);
+        size_t n = MIN(strlen(reason), sizeof payload - 2);
+        memcpy(payload + 2, reason, n);
+        c->close_sent = true;
+        conn_queue_frame(c, WS_CLOSE, true, (struct str){payload, code == 1005 ? 0 : n + 2});
+    }
+    if (c->state == CONN_OPEN)
+        conn_begin_flush(c);
+}
+
+/* -- input: HTTP -- */
+
+static void conn_reply(struct conn *c, const struct http_answer *a) {
+    _cleanup_buf_ struct buf b = BUF_INIT(4096);
+    char *p = NULL;
+    if (http_write_reply(&b, a, (long long)time(NULL)) == 0)
+        p = outq_reserve(&c->outq, b.len);
+    if (p == NULL) {
+        conn_drop(c);
+        return;
+    }
+    memcpy(p, b.p, b.len);
+    outq_commit(&c->outq, b.len);
+    conn_queued(c);
+    if (a->close)
+        conn_begin_flush(c);
+    else if (loop_timer_set(c->host->loop, &c->timer, CONN_HEAD_MS * LOOP_MS) < 0)
+        conn_drop(c);
+}
+
+static void conn_reply_status(struct conn *c, int status, const char *body, bool close) {
+    conn_reply(c, &(struct http_answer){
+                      .action = HTTP_REPLY, .status = status, .body = body, .close = close});
+}
+
+static void conn_upgrade(struct conn *c, struct str key) {
+    _cleanup_buf_ struct buf b = BUF_INIT(4096);
+    char *p = NULL;
+    if (http_write_upgrade(&b, key, (long long)time(NULL)) == 0)
+        p = outq_reserve(&c->outq, b.len);
+    if (p == NULL || loop_timer_set(c->host->loop, &c->timer, CONN_PING_MS * LOOP_MS) < 0) {
+        conn_drop(c);
+        return;
+    }
+    memcpy(p, b.p, b.len);
+    outq_commit(&c->outq, b.len);
+    c->state = CONN_OPEN;
+    c->opened = true;
+    conn_queued(c);
+    log_info("websocket client connected: %s", c->peer);
+    c->host->ops->open(c);
+}
+
+static void conn_answer(struct conn *c, const struct http_request *r) {
+    struct http_answer a = {0};
+    http_route(r, &a);
+    if (http_header_get(r, "origin").p != NULL)
+        log_warn("refusing a request with an Origin header from %s", c->peer);
+    if (a.action == HTTP_REPLY) {
+        conn_reply(c, &a);
+        return;
+    }
+    const char *refusal =
+        auth_check(c->host->auth, http_header_get(r, "authorization"), (int64_t)time(NULL));
+    if (refusal != NULL) {
+        log_info("refusing %s: %s", c->peer, refusal);
+        conn_reply_status(c, 401, refusal, a.close);
+    } else {
+        conn_upgrade(c, a.key);
+    }
+}
+
+/* Handles the heads at the start of c->in; what follows an upgrade goes to the WebSocket parser. */
+static void conn_http(struct conn *c) {
+    while (c->state == CONN_HTTP && c->in.len > 0) {
+        struct http_request r;
+        int n = http_parse(c->in.p, c->in.len, &r);
+        if (n == 0)
+            return;
+        if (n < 0) {
+            conn_reply_status(c, -n, "", true);
+            return;
+        }
+        conn_answer(c, &r);
+        buf_consume(&c->in, (size_t)n);
+    }
+    if (c->state == CONN_OPEN) {
+        struct buf rest = c->in;
+        c->in = BUF_INIT(rest.max);
+        conn_process(c, rest.p, rest.len);
+        buf_fini(&rest);
+    }
+}
+
+/* -- input: WebSocket -- */
+
+static void conn_ws_event(struct conn *c, struct ws_msg *m) {
+    switch (m->kind) {
+    case WS_NONE:
+    case WS_GOT_PONG:
+        break;
+    case WS_MESSAGE:
+        c->host->ops->message(c, m->data, m->n, m->opcode == WS_TEXT);
+        break;
+    case WS_GOT_PING:
+        conn_queue_frame(c, WS_PONG, true, (struct str){m->data, m->n});
+        break;
+    case WS_GOT_CLOSE:
+        conn_end(c, m->code, "");
+        break;
+    case WS_FAIL:
+        log_warn("closing connection %s: %s", c->peer, m->reason);
+        conn_end(c, m->code, m->reason);
+        break;
+    }
+}
+
+/* Keeps bytes that cannot be handled now. */
+static void conn_stash(struct conn *c, const char *data, size_t n) {
+    if (buf_put(&c->in, data, n) < 0) {
+        log_error("out of memory: ending connection %s", c->peer);
+        conn_drop(c);
+    }
+}
+
+static void conn_websocket(struct conn *c, char *data, size_t n) {
+    size_t at = 0;
+    while (at < n && c->state == CONN_OPEN) {
+        if (c->paused || c->outq.bytes >= CONN_OUT_MAX) {
+            conn_stash(c, data + at, n - at);
+            return;
+        }
+        struct ws_msg m;
+        at += ws_feed(&c->ws, data + at, n - at, &m);
+        conn_ws_event(c, &m);
+    }
+}
+
+/* -- input: lines -- */
+
+static void conn_line(struct conn *c, char *line, size_t n) {
+    struct str s = str_trim((struct str){line, n});
+    if (s.n > 0)
+        c->host->ops->message(c, line + (s.p - line), s.n, false);
+}
+
+/* Hands out whole lines of c->in; at the end of input also the last, unterminated one. */
+static void conn_lines(struct conn *c) {
+    size_t at = 0;
+    while (c->state == CONN_OPEN && !c->paused && c->outq.bytes < CONN_OUT_MAX) {
+        size_t from = MAX(at, c->line_seen);
+        char *nl = c->in.len > from ? memchr(c->in.p + from, '\n', c->in.len - from) : NULL;
+        c->line_seen = c->in.len;
+        if (nl == NULL && !(c->input_done && at < c->in.len))
+            break;
+        size_t end = nl ? (size_t)(nl - c->in.p) : c->in.len;
+        size_t next = nl ? end + 1 : end;
+        c->line_seen = 0;
+        if (end - at > c->msg_max)
+            break;
+        conn_line(c, c->in.p + at, end - at);
+        at = next;
+    }
+    buf_consume(&c->in, at);
+    c->line_seen -= MIN(c->line_seen, at);
+    if (c->in.len == 0)
+        buf_fini(&c->in);
+    if (c->state == CONN_OPEN && c->in.len > c->msg_max && !c->paused) {
+        log_warn("a line is longer than %zu bytes: ending", c->msg_max);
+        conn_end(c, 1009, "");
+    }
+}
+
+/* stdio: once all input was handed out, the owner hears of its end. */
+static void conn_check_input_end(struct conn *c) {
+    if (c->state != CONN_OPEN || !c->input_done || c->in.len > 0 || c->end_told)
+        return;
+    c->end_told = true;
+    c->host->ops->input_end(c);
+}
+
+/* -- input: common -- */
+
+/* Takes up input that had to wait for room. */
+static void conn_resume_input(struct conn *c) {
+    if (c->stdio) {
+        if (c->in.len > 0)
+            conn_lines(c);
+        conn_check_input_end(c);
+    } else if (c->in.len > 0) {
+        struct buf stash = c->in;
+        c->in = BUF_INIT(stash.max);
+        conn_process(c, stash.p, stash.len);
+        buf_fini(&stash);
+        conn_update_watch(c);
+    }
+}
+
+static void conn_process(struct conn *c, char *data, size_t n) {
+    if (c->state == CONN_OPEN && !c->stdio) {
+        conn_websocket(c, data, n);
+        return;
+    }
+    if (c->state == CONN_LINGERING)
+        return; /* read and thrown away until the peer closes */
+    conn_stash(c, data, n);
+    if (c->state == CONN_HTTP)
+        conn_http(c);
+    else if (c->state == CONN_OPEN)
+        conn_lines(c);
+}
+
+/* The peer sends no more: its goodbye. stdio answers what it received first. */
+static void conn_input_end(struct conn *c) {
+    c->input_done = true;
+    if (c->state == CONN_LINGERING) {
+        conn_drop(c);
+    } else if (c->stdio && c->state == CONN_OPEN) {
+        conn_update_watch(c);
+        conn_lines(c);
+        conn_check_input_end(c);
+    } else if (c->state != CONN_FLUSHING) {
+        log_debug("connection %s ended by its peer", c->peer);
+        conn_say_gone(c); /* at once: the session may be resumed in this very turn */
+        conn_begin_flush(c);
+    } else {
+        loop_defer(c->host->loop, &c->flush_task);
+    }
+}
+
+static void conn_read(struct conn *c) {
+    ssize_t n = read(c->io.fd, c->host->scratch, CONN_READ);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n < 0 && !c->stdio) {
+        conn_drop(c);
+        return;
+    }
+    if (n <= 0) {
+        conn_input_end(c);
+        return;
+    }
+    c->rx_bytes += (uint64_t)n;
+    conn_process(c, c->host->scratch, (size_t)n);
+    conn_update_watch(c);
+}
+
+static void conn_on_io(struct loop_io *io, uint32_t events) {
+    struct conn *c = container_of(io, struct conn, io);
+    if (events & EPOLLOUT)
+        conn_flush(c);
+    if (c->free_task.queued)
+        return;
+    if (events & EPOLLIN)
+        conn_read(c);
+    else if (events & (EPOLLHUP | EPOLLERR) && !c->stdio)
+        conn_drop(c);
+    else if (events & (EPOLLRDHUP | EPOLLHUP) && !c->input_done)
+        conn_input_end(c); /* noticed while input is not being read */
+}
+
+static void conn_on_out(struct loop_io *io, uint32_t events) {
+    (void)events;
+    conn_flush(container_of(io, struct conn, out));
+}
+
+static void conn_on_poll(struct loop_timer *t) {
+    struct conn *c = container_of(t, struct conn, poll);
+    conn_read(c);
+}
+
+static void conn_on_timer(struct loop_timer *t) {
+    struct conn *c = container_of(t, struct conn, timer);
+    if (c->state != CONN_OPEN) {
+        log_debug("connection %s timed out", c->peer);
+        conn_drop(c);
+        return;
+    }
+    conn_ping(c);
+    if (loop_timer_set(c->host->loop, &c->timer, CONN_PING_MS * LOOP_MS) < 0)
+        conn_drop(c);
+}
+
+void conn_pause(struct conn *c, bool paused) {
+    if (c->paused == paused)
+        return;
+    c->paused = paused;
+    /* Stashed input is taken up from the flush task: never inside the owner's call. */
+    loop_defer(c->host->loop, &c->flush_task);
+}
+
+void conn_lift_limit(struct conn *c) {
+    c->msg_max = CONN_MSG_MAX;
+    ws_parser_set_max(&c->ws, CONN_MSG_MAX);
+}
+
+/* -- making one -- */
+
+static struct conn *conn_new(struct conn_host *h, int in_fd, int out_fd) {
+    struct conn *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return NULL;
+    c->host = h;
+    c->io = (struct loop_io){.fd = in_fd, .fn = conn_on_io};
+    c->out = (struct loop_io){.fd = out_fd, .fn = conn_on_out};
+    c->timer.fn = conn_on_timer;
+    c->poll.fn = conn_on_poll;
+    c->flush_task.fn = conn_on_flush;
+    c->free_task.fn = conn_on_free;
+    c->msg_max = CONN_MSG_EARLY_MAX;
+    outq_init(&c->outq, &h->pool);
+    list_append(&h->conns, &c->node);
+    h->count++;
+    return c;
+}
+
+static void conn_name_peer(struct conn *c, const struct sockaddr *addr) {
+    char ip[INET6_ADDRSTRLEN] = "?";
+    if (addr->sa_family == AF_INET) {
+        const struct sockaddr_in *a = (const void *)addr;
+        inet_ntop(AF_INET, &a->sin_addr, ip, sizeof ip);
+        snprintf(c->peer, sizeof c->peer, "%s:%u", ip, ntohs(a->sin_port));
+    } else if (addr->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *a = (const void *)addr;
+        inet_ntop(AF_INET6, &a->sin6_addr, ip, sizeof ip);
+        snprintf(c->peer, sizeof c->peer, "[%s]:%u", ip, ntohs(a->sin6_port));
+    } else {
+        snprintf(c->peer, sizeof c->peer, "local");
+    }
+}
+
+static void conn_set_option(int fd, int level, int name, int value) {
+    (void)setsockopt(fd, level, name, &value, sizeof value); /* tuning: failure is harmless */
+}
+
+int conn_accept(struct conn_host *h, int fd, const struct sockaddr *addr) {
+    struct conn *c = conn_new(h, fd, -1);
+    if (c == NULL) {
+        close(fd);
+        return -ENOMEM;
+    }
+    conn_name_peer(c, addr);
+    conn_set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    conn_set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    conn_set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 30);
+    conn_set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 15);
+    conn_set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 90000);
+    c->in = BUF_INIT(HTTP_HEAD_MAX + CONN_READ);
+    ws_parser_init(&c->ws, CONN_MSG_EARLY_MAX);
+    int r = loop_io_add(h->loop, &c->io, EPOLLIN | EPOLLRDHUP);
+    if (r == 0)
+        r = loop_timer_set(h->loop, &c->timer, CONN_HEAD_MS * LOOP_MS);
+    if (r < 0)
+        conn_free(c);
+    return r;
+}
+
+int conn_stdio(struct conn_host *h, int in_fd, int out_fd) {
+    struct conn *c = conn_new(h, in_fd, out_fd);
+    if (c == NULL)
+        return -ENOMEM;
+    c->stdio = true;
+    c->state = CONN_OPEN;
+    c->opened = true;
+    c->in = BUF_INIT((size_t)CONN_MSG_MAX + CONN_READ + 1);
+    snprintf(c->peer, sizeof c->peer, "stdio");
+    (void)fcntl(in_fd, F_SETFL, fcntl(in_fd, F_GETFL) | O_NONBLOCK);
+    (void)fcntl(out_fd, F_SETFL, fcntl(out_fd, F_GETFL) | O_NONBLOCK);
+    h->ops->open(c);
+    conn_update_watch(c);
+    return 0;
+}

@@ -1,0 +1,131 @@
+#pragma once
+/*
+ * A connection that carries messages: a WebSocket (after its HTTP upgrade) or stdio lines.
+ *
+ *     http ── upgrade ──> open ── goodbye, close, error ──> ending ──> freed
+ *
+ * The owner hears `open` once, then messages, then `gone` once, when the connection stops being
+ * usable; what was queued by then is still sent, and the connection frees itself.
+ *
+ * Slow client rule. Output is queued per connection, in order, and nothing is ever dropped. At
+ * CONN_OUT_HIGH queued bytes the owner is told to stop producing output (pressure true), at
+ * CONN_OUT_LOW to go on. Answers to requests may still be queued; at CONN_OUT_MAX no more requests
+ * are read until the peer has read. So a connection queues at most CONN_OUT_MAX, one message and
+ * what the owner queues for events that cannot wait.
+ */
+
+#include "base/buf.h"
+#include "loop/loop.h"
+#include "net/auth.h"
+#include "net/outq.h"
+#include "net/ws.h"
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+#define CONN_MSG_MAX (64u << 20)      /* bytes of an incoming frame, message or line */
+#define CONN_MSG_EARLY_MAX (64u << 10) /* the same before the owner lifts it (conn_lift_limit) */
+#define CONN_FRAME_OUT_MAX (16u << 20) /* larger messages leave in fragments of this */
+#define CONN_OUT_MAX (4u << 20)
+#define CONN_OUT_HIGH (512u << 10)
+#define CONN_OUT_LOW (128u << 10)
+#define CONN_READ 65536       /* bytes taken per turn of the loop */
+#define CONN_HEAD_MS 10000    /* for an HTTP head */
+#define CONN_PING_MS 30000    /* between keepalive pings */
+#define CONN_LINGER_MS 2000   /* for the peer's answer to our close frame */
+#define CONN_GOODBYE_MS 10000 /* to send what is queued after the peer's end of file */
+
+struct conn;
+
+struct conn_ops {
+    void (*open)(struct conn *c);
+    /* A whole message; data is writable and valid during the call. `utf8`: known to be valid. */
+    void (*message)(struct conn *c, char *data, size_t n, bool utf8);
+    void (*pressure)(struct conn *c, bool high);
+    /* stdio: no more input follows; answer what was received, then conn_end(). */
+    void (*input_end)(struct conn *c);
+    void (*gone)(struct conn *c);
+};
+
+/* What the connections of a server share. */
+struct conn_host {
+    struct loop *loop;
+    const struct conn_ops *ops;
+    const struct auth *auth;
+    struct outq_pool pool;
+    struct list conns;
+    unsigned count;
+    char *scratch; /* CONN_READ bytes, owned */
+    void *owner;
+};
+
+MUST_CHECK int conn_host_init(struct conn_host *h, struct loop *loop, const struct conn_ops *ops,
+                              const struct auth *auth, void *owner);
+/* Drops all connections at once and gives everything back. */
+void conn_host_fini(struct conn_host *h);
+
+enum conn_state { CONN_HTTP, CONN_OPEN, CONN_FLUSHING, CONN_LINGERING };
+
+struct conn {
+    struct list node;
+    struct conn_host *host;
+    void *user; /* the owner's */
+    enum conn_state state;
+    bool stdio;
+    bool input_done;   /* end of input seen */
+    bool paused;       /* the owner wants no input for now */
+    bool high;         /* pressure was reported */
+    bool opened;       /* `open` was reported, `gone` was not */
+    bool broken;       /* out of memory: nothing more can be sent */
+    bool close_sent;
+    bool end_told;     /* stdio: `input_end` was reported */
+    struct loop_io io;  /* input; for a socket also output */
+    struct loop_io out; /* stdio: output */
+    struct outq outq;
+    struct ws_parser ws;
+    struct buf in;     /* bytes read but not yet handled: an HTTP head, a partial line, a stash */
+    size_t line_seen;  /* stdio: bytes of `in` known to hold no newline */
+    size_t msg_max;
+    uint64_t rx_bytes; /* ever received */
+    struct loop_timer timer; /* head deadline, ping, linger */
+    struct loop_timer poll;  /* stdio on a file that epoll does not take */
+    struct loop_task flush_task, free_task;
+    char peer[64]; /* "IP:PORT", or "stdio" */
+};
+
+/* Takes over a connected socket. 0 or -errno (the socket is closed). */
+MUST_CHECK int conn_accept(struct conn_host *h, int fd, const struct sockaddr *addr);
+
+/* A connection over two descriptors (borrowed, set non-blocking). `open` is called at once. */
+MUST_CHECK int conn_stdio(struct conn_host *h, int in_fd, int out_fd);
+
+/* Allows messages of CONN_MSG_MAX from now on. */
+void conn_lift_limit(struct conn *c);
+
+/* Stops or resumes input. */
+void conn_pause(struct conn *c, bool paused);
+
+/* Whether messages can still be sent. */
+static inline bool conn_is_open(const struct conn *c) {
+    return c->state == CONN_OPEN;
+}
+
+/* Queues one message (copied). Ignored once the connection is not open. */
+void conn_send(struct conn *c, struct str text);
+
+/*
+ * The same without a copy: room for a message of exactly n bytes (n <= CONN_FRAME_OUT_MAX), to be
+ * filled at once and then committed. NULL when the connection is not open or out of memory (the
+ * connection is then ended).
+ */
+char *conn_reserve(struct conn *c, size_t n);
+void conn_commit(struct conn *c, size_t n);
+
+/* Sends a ping now. */
+void conn_ping(struct conn *c);
+
+/*
+ * Ends the connection with a WebSocket close code and reason, after what is queued. It is not open
+ * any more when this returns; `gone` follows, never inside this call.
+ */
+void conn_end(struct conn *c, unsigned code, const char *reason);

@@ -1,0 +1,398 @@
+#include "net/http.h"
+
+#include "net/ws.h"
+
+#include <time.h>
+
+#define HTTP_METHOD_MAX 32 /* bytes of a method; no registered one has more than 18 */
+#define HTTP_BLANK_MAX 4   /* line ends tolerated before a request */
+
+/* One byte of a token (RFC 9110, section 5.6.2). */
+static bool http_is_tchar(char c) {
+    if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
+        return true;
+    return c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL;
+}
+
+static bool http_is_token(struct str s) {
+    for (size_t i = 0; i < s.n; i++) {
+        if (!http_is_tchar(s.p[i]))
+            return false;
+    }
+    return s.n > 0;
+}
+
+static bool http_is_blank(char c) {
+    return c == ' ' || c == '\t';
+}
+
+static struct str http_trim(struct str s) {
+    while (s.n > 0 && http_is_blank(s.p[0])) {
+        s.p++;
+        s.n--;
+    }
+    while (s.n > 0 && http_is_blank(s.p[s.n - 1]))
+        s.n--;
+    return s;
+}
+
+/* Visible ASCII without the delimiters that no URI has. */
+static bool http_target_ok(struct str s) {
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        if (c <= ' ' || c >= 0x7F || strchr("\"<>`{}", c) != NULL)
+            return false;
+    }
+    return s.n > 0;
+}
+
+static bool http_value_ok(struct str s) {
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        if ((c < ' ' && c != '\t') || c == 0x7F)
+            return false;
+    }
+    return true;
+}
+
+/* Takes the next line off *rest, without its end (LF or CR LF). False when it is not complete. */
+static bool http_next_line(struct str *rest, struct str *line) {
+    const char *end = rest->n > 0 ? memchr(rest->p, '\n', rest->n) : NULL;
+    if (end == NULL)
+        return false;
+    size_t n = (size_t)(end - rest->p);
+    *line = (struct str){rest->p, n > 0 && rest->p[n - 1] == '\r' ? n - 1 : n};
+    rest->p += n + 1;
+    rest->n -= n + 1;
+    return true;
+}
+
+/* Whether the bytes can begin a request at all, so that a stray TLS hello is answered at once. */
+static bool http_start_ok(struct str s) {
+    for (size_t i = 0; i < s.n && i <= HTTP_METHOD_MAX; i++) {
+        if (s.p[i] == ' ')
+            return i > 0;
+        if (!http_is_tchar(s.p[i]))
+            return false;
+    }
+    return s.n <= HTTP_METHOD_MAX;
+}
+
+/*
+ * Splits the target into path and query; the absolute form loses its scheme and authority. 0 or the
+ * negative status.
+ */
+static int http_split_target(struct http_request *r) {
+    struct str t = r->target;
+    const char *hash = memchr(t.p, '#', t.n);
+    if (hash)
+        t.n = (size_t)(hash - t.p);
+    const char *scheme = t.p[0] != '/' ? memmem(t.p, t.n, "://", 3) : NULL;
+    if (scheme) {
+        size_t authority = (size_t)(scheme - t.p) + 3, skip = authority;
+        while (skip < t.n && t.p[skip] != '/' && t.p[skip] != '?')
+            skip++;
+        if (skip == authority)
+            return -400;
+        t.p += skip;
+        t.n -= skip;
+    }
+    const char *mark = t.n > 0 ? memchr(t.p, '?', t.n) : NULL;
+    size_t n = mark ? (size_t)(mark - t.p) : t.n;
+    r->path = n > 0 ? (struct str){t.p, n} : STR_LIT("/");
+    r->query = mark ? (struct str){mark + 1, t.n - n - 1} : (struct str){NULL, 0};
+    return 0;
+}
+
+/* "METHOD SP target SP HTTP/1.x". 0 or the negative status. */
+static int http_parse_start(struct str line, struct http_request *r) {
+    const char *sp = memchr(line.p, ' ', line.n);
+    if (sp == NULL)
+        return -400;
+    r->method = (struct str){line.p, (size_t)(sp - line.p)};
+    struct str rest = {sp + 1, line.n - r->method.n - 1};
+    sp = rest.n > 0 ? memchr(rest.p, ' ', rest.n) : NULL;
+    if (sp == NULL)
+        return -400;
+    r->target = (struct str){rest.p, (size_t)(sp - rest.p)};
+    struct str version = {sp + 1, rest.n - r->target.n - 1};
+    if (r->target.n > HTTP_TARGET_MAX)
+        return -414;
+    if (!http_is_token(r->method) || !http_target_ok(r->target))
+        return -400;
+    if (str_eqz(version, "HTTP/1.1"))
+        r->minor = 1;
+    else if (str_eqz(version, "HTTP/1.0"))
+        r->minor = 0;
+    else
+        return -400;
+    return http_split_target(r);
+}
+
+/* "name: value". 0 or the negative status. */
+static int http_parse_header(struct str line, struct http_request *r) {
+    const char *colon = memchr(line.p, ':', line.n);
+    if (colon == NULL)
+        return -400;
+    struct str name = {line.p, (size_t)(colon - line.p)};
+    struct str value = http_trim((struct str){colon + 1, line.n - name.n - 1});
+    if (!http_is_token(name) || !http_value_ok(value))
+        return -400;
+    if (r->count == HTTP_HEADERS_MAX)
+        return -431;
+    r->headers[r->count++] = (struct http_header){name, value};
+    return 0;
+}
+
+/*
+ * Length of the head at s (blank line included), 0 when it has no end yet, or the negative status.
+ * Only looks for line ends: a head that arrives byte by byte is not parsed again each time.
+ */
+static int http_find_end(struct str s) {
+    struct str rest = s, line;
+    size_t lines = 0;
+    while (http_next_line(&rest, &line)) {
+        size_t len = (size_t)(rest.p - s.p);
+        if (len > HTTP_HEAD_MAX)
+            return lines == 0 ? -414 : -431;
+        if (line.n == 0)
+            return (int)len;
+        if (++lines > HTTP_HEADERS_MAX + 1)
+            return -431;
+    }
+    if (s.n >= HTTP_HEAD_MAX)
+        return lines == 0 ? -414 : -431;
+    return 0;
+}
+
+struct str http_header_get(const struct http_request *r, const char *name) {
+    for (size_t i = 0; i < r->count; i++) {
+        if (str_ieqz(r->headers[i].name, name))
+            return r->headers[i].value;
+    }
+    return (struct str){NULL, 0};
+}
+
+/* Refuses lengths that differ or are no plain number: what follows the head is then unknown. */
+static bool http_lengths_ok(const struct http_request *r) {
+    struct str first = http_header_get(r, "content-length");
+    for (size_t i = 0; i < r->count; i++) {
+        const struct http_header *h = &r->headers[i];
+        if (!str_ieqz(h->name, "content-length"))
+            continue;
+        if (h->value.n == 0 || h->value.n > 18 || !str_eq(h->value, first))
+            return false;
+        for (size_t k = 0; k < h->value.n; k++) {
+            if (h->value.p[k] < '0' || h->value.p[k] > '9')
+                return false;
+        }
+    }
+    return true;
+}
+
+int http_parse(const char *data, size_t n, struct http_request *r) {
+    struct str rest = {data, n}, line;
+    for (int i = 0; rest.n > 0 && (rest.p[0] == '\r' || rest.p[0] == '\n'); i++) {
+        if (i == 2 * HTTP_BLANK_MAX)
+            return -400;
+        rest.p++;
+        rest.n--;
+    }
+    if (!http_start_ok(rest))
+        return -400;
+    int len = http_find_end(rest);
+    if (len <= 0)
+        return len;
+    size_t blank = n - rest.n;
+    rest.n = (size_t)len;
+    *r = (struct http_request){.count = 0};
+    int rc = http_next_line(&rest, &line) ? http_parse_start(line, r) : -400;
+    while (rc == 0 && http_next_line(&rest, &line) && line.n > 0)
+        rc = http_parse_header(line, r);
+    if (rc == 0 && !http_lengths_ok(r))
+        rc = -400;
+    return rc < 0 ? rc : len + (int)blank;
+}
+
+static bool http_contains_nocase(struct str s, const char *word) {
+    size_t n = strlen(word);
+    for (size_t i = 0; i + n <= s.n; i++) {
+        if (strncasecmp(s.p + i, word, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whether some Connection header lists `close`. */
+static bool http_wants_close(const struct http_request *r) {
+    for (size_t i = 0; i < r->count; i++) {
+        if (!str_ieqz(r->headers[i].name, "connection"))
+            continue;
+        struct str rest = r->headers[i].value;
+        while (rest.n > 0) {
+            const char *comma = memchr(rest.p, ',', rest.n);
+            size_t n = comma ? (size_t)(comma - rest.p) : rest.n;
+            if (str_ieqz(http_trim((struct str){rest.p, n}), "close"))
+                return true;
+            rest.p += comma ? n + 1 : n;
+            rest.n -= comma ? n + 1 : n;
+        }
+    }
+    return false;
+}
+
+/* Whether a body follows the head. */
+static bool http_has_body(const struct http_request *r) {
+    for (size_t i = 0; i < r->count; i++) {
+        const struct http_header *h = &r->headers[i];
+        if (str_ieqz(h->name, "transfer-encoding"))
+            return true;
+        if (!str_ieqz(h->name, "content-length"))
+            continue;
+        for (size_t k = 0; k < h->value.n; k++) {
+            if (h->value.p[k] != '0')
+                return true;
+        }
+    }
+    return false;
+}
+
+static void http_reply(struct http_answer *a, int status, const char *body) {
+    a->action = HTTP_REPLY;
+    a->status = status;
+    a->body = body;
+}
+
+static void http_route_ready(const struct http_request *r, struct http_answer *a) {
+    bool ok = str_eqz(r->method, "GET") || str_eqz(r->method, "HEAD");
+    http_reply(a, ok ? 200 : 405, "");
+    a->allow = ok ? NULL : "GET,HEAD";
+}
+
+/* The checks on "/", in the order of the protocol. */
+static void http_route_upgrade(const struct http_request *r, struct http_answer *a) {
+    struct str key = http_header_get(r, "sec-websocket-key");
+    if (!str_eqz(r->method, "GET"))
+        http_reply(a, 405, "Request method must be `GET`");
+    else if (!http_contains_nocase(http_header_get(r, "connection"), "upgrade"))
+        http_reply(a, 400, "Connection header did not include 'upgrade'");
+    else if (!str_ieqz(http_header_get(r, "upgrade"), "websocket"))
+        http_reply(a, 400, "`Upgrade` header did not include 'websocket'");
+    else if (!str_eqz(http_header_get(r, "sec-websocket-version"), "13"))
+        http_reply(a, 400, "`Sec-WebSocket-Version` header did not include '13'");
+    else if (key.p == NULL)
+        http_reply(a, 400, "`Sec-WebSocket-Key` header missing");
+    else if (r->minor == 0)
+        http_reply(a, 426,
+                   "WebSocket request couldn't be upgraded since no upgrade state was present");
+    else if (http_has_body(r))
+        http_reply(a, 400, "");
+    else {
+        a->action = HTTP_UPGRADE;
+        a->status = 101;
+        a->key = key;
+    }
+}
+
+void http_route(const struct http_request *r, struct http_answer *a) {
+    *a = (struct http_answer){
+        .body = "",
+        .head_only = str_eqz(r->method, "HEAD"),
+        .http10 = r->minor == 0,
+        .close = r->minor == 0 || http_wants_close(r) || http_has_body(r),
+    };
+    if (http_header_get(r, "origin").p != NULL)
+        http_reply(a, 403, "");
+    else if (str_eqz(r->path, "/readyz") || str_eqz(r->path, "/healthz"))
+        http_route_ready(r, a);
+    else if (str_eqz(r->path, "/"))
+        http_route_upgrade(r, a);
+    else
+        http_reply(a, 404, "");
+}
+
+static const char *http_status_text(int status) {
+    static const struct {
+        int status;
+        const char *text;
+    } known[] = {
+        {101, "Switching Protocols"},
+        {200, "OK"},
+        {400, "Bad Request"},
+        {401, "Unauthorized"},
+        {403, "Forbidden"},
+        {404, "Not Found"},
+        {405, "Method Not Allowed"},
+        {408, "Request Timeout"},
+        {414, "URI Too Long"},
+        {426, "Upgrade Required"},
+        {431, "Request Header Fields Too Large"},
+        {500, "Internal Server Error"},
+        {503, "Service Unavailable"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        if (known[i].status == status)
+            return known[i].text;
+    }
+    return "Unknown";
+}
+
+/* The end of a head: "date: ..." and the blank line. */
+static int http_put_date(struct buf *b, long long now) {
+    static const char days[] = "SunMonTueWedThuFriSat";
+    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    time_t t = (time_t)now;
+    struct tm tm;
+    if (gmtime_r(&t, &tm) == NULL)
+        return buf_putz(b, "\r\n");
+    return buf_putf(b, "date: %.3s, %02d %.3s %04d %02d:%02d:%02d GMT\r\n\r\n",
+                    days + (size_t)3 * (size_t)tm.tm_wday, tm.tm_mday,
+                    months + (size_t)3 * (size_t)tm.tm_mon, tm.tm_year + 1900, tm.tm_hour,
+                    tm.tm_min, tm.tm_sec);
+}
+
+/* Everything of a reply; may leave a part behind when the buffer is full. */
+static int http_put_reply(struct buf *b, const struct http_answer *a, long long now) {
+    size_t n = strlen(a->body);
+    int r = buf_putf(b, "HTTP/1.%d %d %s\r\n", a->http10 ? 0 : 1, a->status,
+                     http_status_text(a->status));
+    if (r == 0 && n > 0)
+        r = buf_putz(b, "content-type: text/plain; charset=utf-8\r\n");
+    if (r == 0 && a->allow != NULL)
+        r = buf_putf(b, "allow: %s\r\n", a->allow);
+    /* HTTP/1.0 closes anyway, unless both sides say otherwise. */
+    if (r == 0 && a->close && !a->http10)
+        r = buf_putz(b, "connection: close\r\n");
+    if (r == 0)
+        r = buf_putf(b, "content-length: %zu\r\n", n);
+    if (r == 0)
+        r = http_put_date(b, now);
+    if (r == 0 && !a->head_only)
+        r = buf_put(b, a->body, n);
+    return r;
+}
+
+int http_write_reply(struct buf *b, const struct http_answer *a, long long now) {
+    size_t len = b->len;
+    int r = http_put_reply(b, a, now);
+    if (r < 0)
+        b->len = len;
+    return r;
+}
+
+int http_write_upgrade(struct buf *b, struct str key, long long now) {
+    char accept[28];
+    ws_accept(accept, key);
+    size_t len = b->len;
+    int r = buf_putf(b,
+                     "HTTP/1.1 101 Switching Protocols\r\n"
+                     "connection: upgrade\r\n"
+                     "upgrade: websocket\r\n"
+                     "sec-websocket-accept: %.28s\r\n",
+                     accept);
+    if (r == 0)
+        r = http_put_date(b, now);
+    if (r < 0)
+        b->len = len;
+    return r;
+}

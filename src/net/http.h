@@ -1,0 +1,60 @@
+#pragma once
+/* A strict parser for one HTTP/1.x request head, and the routes and upgrade checks of the server. */
+
+#include "base/buf.h"
+#include "base/str.h"
+
+#include <stdbool.h>
+
+#define HTTP_HEAD_MAX 65536   /* bytes of a request head */
+#define HTTP_TARGET_MAX 65534 /* bytes of a request target; more is 414 */
+#define HTTP_HEADERS_MAX 100
+
+struct http_header {
+    struct str name, value; /* borrowed from the head; value trimmed of blanks */
+};
+
+struct http_request {
+    struct str method, target;
+    struct str path;  /* target without query; of the absolute form, its path ("/" if empty) */
+    struct str query; /* after '?', or empty */
+    int minor;        /* HTTP/1.minor: 0 or 1 */
+    size_t count;
+    struct http_header headers[HTTP_HEADERS_MAX];
+};
+
+/*
+ * Parses the head at the start of n bytes. Returns its length including the final blank line, 0
+ * when more bytes are needed, or the negative status to answer with (-400, -414, -431) before
+ * closing. -431 also when n reaches HTTP_HEAD_MAX without an end.
+ */
+int http_parse(const char *data, size_t n, struct http_request *r);
+
+/* Value of the first header of that name (ASCII case-insensitive), or {NULL, 0}. */
+struct str http_header_get(const struct http_request *r, const char *name);
+
+/* What to do with a request. */
+enum http_action {
+    HTTP_REPLY,   /* send status, body; keep the connection unless `close` */
+    HTTP_UPGRADE, /* all upgrade checks but authorization passed: check it, then send 101 */
+};
+
+struct http_answer {
+    enum http_action action;
+    int status;
+    const char *body;  /* static text, "" for none; sent as text/plain; charset=utf-8 */
+    const char *allow; /* value of an `allow` header, or NULL */
+    bool close;        /* the connection ends after this answer (HTTP/1.0, Connection: close, body) */
+    bool head_only;    /* HEAD: no body bytes */
+    bool http10;       /* the request was HTTP/1.0: the status line says so too */
+    struct str key;    /* HTTP_UPGRADE: Sec-WebSocket-Key */
+};
+
+/* Routing: Origin refusal first, then /readyz and /healthz, then the upgrade checks on "/". */
+void http_route(const struct http_request *r, struct http_answer *a);
+
+/* Appends the response for a (HTTP_REPLY). `now` is Unix time for the date header. 0 or -ENOBUFS... */
+MUST_CHECK int http_write_reply(struct buf *b, const struct http_answer *a, long long now);
+
+/* Appends the 101 response. */
+MUST_CHECK int http_write_upgrade(struct buf *b, struct str key, long long now);

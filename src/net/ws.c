@@ -1,0 +1,286 @@
+#include "net/ws.h"
+
+#include "base/utf8.h"
+#include "json/base64.h"
+#include "net/sha1.h"
+
+#include <string.h>
+
+#define WS_GUID "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+#define WS_CONTROL_MAX 125
+
+/* A collection buffer above this is given back once its message was handled. */
+#define WS_KEEP 65536
+
+void ws_parser_init(struct ws_parser *p, size_t max) {
+    *p = (struct ws_parser){.msg = BUF_INIT(max), .max = max};
+}
+
+void ws_parser_fini(struct ws_parser *p) {
+    buf_fini(&p->msg);
+}
+
+void ws_parser_set_max(struct ws_parser *p, size_t max) {
+    p->max = max;
+}
+
+/*
+ * dst = src XOR mask, where src[0] meets mask[phase % 4]. dst and src are the same or do not
+ * overlap.
+ */
+static void ws_unmask(char *dst, const char *src, size_t n, const uint8_t mask[4], uint64_t phase) {
+    uint8_t rot[8];
+    for (size_t i = 0; i < sizeof rot; i++)
+        rot[i] = mask[(phase + i) % 4];
+    uint64_t m;
+    memcpy(&m, rot, sizeof m);
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        uint64_t w[4];
+        memcpy(w, src + i, sizeof w);
+        for (size_t k = 0; k < 4; k++)
+            w[k] ^= m;
+        memcpy(dst + i, w, sizeof w);
+    }
+    for (; i < n; i++)
+        dst[i] = (char)(src[i] ^ rot[i % 4]);
+}
+
+static void ws_fail(struct ws_parser *p, struct ws_msg *m, unsigned code, const char *reason) {
+    p->failed = true;
+    buf_fini(&p->msg);
+    *m = (struct ws_msg){.kind = WS_FAIL, .code = code, .reason = reason};
+}
+
+static bool ws_is_control(enum ws_opcode op) {
+    return op >= WS_CLOSE;
+}
+
+/* Length of the header that `head` begins, as far as its bytes tell. */
+static size_t ws_head_need(const struct ws_parser *p) {
+    if (p->head_len < 2)
+        return 2;
+    size_t len7 = p->head[1] & 0x7F;
+    return 2 + (len7 == 126 ? 2U : len7 == 127 ? 8U : 0U) + 4;
+}
+
+/* Checks the first byte. NULL or why not. */
+static const char *ws_check_first(struct ws_parser *p) {
+    uint8_t b = p->head[0];
+    if (b & 0x70)
+        return "reserved bit set";
+    unsigned op = b & 0x0F;
+    if ((op > WS_BINARY && op < WS_CLOSE) || op > WS_PONG)
+        return "reserved opcode";
+    p->opcode = (enum ws_opcode)op;
+    p->fin = b & 0x80;
+    if (ws_is_control(p->opcode))
+        return p->fin ? NULL : "fragmented control frame";
+    if (p->opcode == WS_CONT)
+        return p->in_message ? NULL : "continuation without a message";
+    return p->in_message ? "new message inside a fragmented one" : NULL;
+}
+
+static const char *ws_check_second(const struct ws_parser *p) {
+    if (!(p->head[1] & 0x80))
+        return "frame not masked";
+    if (ws_is_control(p->opcode) && (p->head[1] & 0x7F) > WS_CONTROL_MAX)
+        return "control frame too long";
+    return NULL;
+}
+
+/* Sets `left` from the length bytes. NULL or why not. */
+static const char *ws_read_length(struct ws_parser *p) {
+    size_t len7 = p->head[1] & 0x7F;
+    size_t ext = len7 == 126 ? 2U : len7 == 127 ? 8U : 0U;
+    uint64_t v = ext ? 0 : len7;
+    for (size_t i = 0; i < ext; i++)
+        v = v << 8 | p->head[2 + i];
+    if (v >> 63 || (ext == 2 && v < 126) || (ext == 8 && v < 65536))
+        return "length not in its shortest form";
+    p->left = v;
+    return NULL;
+}
+
+/* Makes `msg` ready for a message that begins now. */
+static void ws_begin(struct ws_parser *p) {
+    if (p->msg.cap > p->max)
+        buf_fini(&p->msg);
+    p->msg.max = p->max;
+    p->msg_opcode = p->opcode;
+}
+
+/* Called with the length bytes complete. False after a failure. */
+static bool ws_check_length(struct ws_parser *p, struct ws_msg *m) {
+    const char *why = ws_read_length(p);
+    if (why) {
+        ws_fail(p, m, 1002, why);
+        return false;
+    }
+    if (ws_is_control(p->opcode))
+        return true;
+    if (p->opcode != WS_CONT)
+        ws_begin(p);
+    if (p->left > p->msg.max - p->msg.len) {
+        ws_fail(p, m, 1009, "message too big");
+        return false;
+    }
+    return true;
+}
+
+/*
+ * Takes header bytes one at a time, so that each check happens as soon as its byte is there.
+ * Returns the bytes consumed; `failed` or `in_payload` tells how it ended.
+ */
+static size_t ws_take_head(struct ws_parser *p, const char *data, size_t n, struct ws_msg *m) {
+    size_t off = 0;
+    while (off < n && !p->in_payload) {
+        p->head[p->head_len++] = (uint8_t)data[off++];
+        const char *why = NULL;
+        if (p->head_len == 1)
+            why = ws_check_first(p);
+        else if (p->head_len == 2)
+            why = ws_check_second(p);
+        if (why) {
+            ws_fail(p, m, 1002, why);
+            return off;
+        }
+        if (p->head_len < 2)
+            continue;
+        size_t need = ws_head_need(p);
+        if (p->head_len == need - 4 && !ws_check_length(p, m))
+            return off;
+        if (p->head_len == need) {
+            memcpy(p->mask, p->head + need - 4, sizeof p->mask);
+            p->in_payload = true;
+            p->head_len = 0;
+            p->done = 0;
+            p->ctl_len = 0;
+        }
+    }
+    return off;
+}
+
+static bool ws_close_code_ok(unsigned code) {
+    if (code >= 3000)
+        return code < 5000;
+    return (code >= 1000 && code <= 1003) || (code >= 1007 && code <= 1014);
+}
+
+static void ws_end_close(struct ws_parser *p, struct ws_msg *m) {
+    if (p->ctl_len == 0) {
+        *m = (struct ws_msg){.kind = WS_GOT_CLOSE, .opcode = WS_CLOSE, .data = p->ctl, .code = 1005};
+        return;
+    }
+    if (p->ctl_len == 1) {
+        ws_fail(p, m, 1002, "close frame of one byte");
+        return;
+    }
+    unsigned code = (unsigned)(uint8_t)p->ctl[0] << 8 | (uint8_t)p->ctl[1];
+    size_t n = p->ctl_len - (size_t)2;
+    if (!ws_close_code_ok(code))
+        ws_fail(p, m, 1002, "invalid close code");
+    else if (!utf8_valid(p->ctl + 2, n))
+        ws_fail(p, m, 1007, "close reason is not UTF-8");
+    else
+        *m = (struct ws_msg){
+            .kind = WS_GOT_CLOSE, .opcode = WS_CLOSE, .data = p->ctl + 2, .n = n, .code = code};
+}
+
+/* Payload bytes of a control frame. Returns the bytes consumed; an event is set when complete. */
+static size_t ws_take_control(struct ws_parser *p, const char *data, size_t n, struct ws_msg *m) {
+    size_t take = (size_t)MIN(p->left, n);
+    ws_unmask(p->ctl + p->ctl_len, data, take, p->mask, p->done);
+    p->ctl_len = (uint8_t)(p->ctl_len + take);
+    p->done += take;
+    p->left -= take;
+    if (p->left > 0)
+        return take;
+    p->in_payload = false;
+    if (p->opcode == WS_CLOSE)
+        ws_end_close(p, m);
+    else
+        *m = (struct ws_msg){.kind = p->opcode == WS_PING ? WS_GOT_PING : WS_GOT_PONG,
+                             .opcode = p->opcode,
+                             .data = p->ctl,
+                             .n = p->ctl_len};
+    return take;
+}
+
+static void ws_end_message(struct ws_parser *p, char *data, size_t n, struct ws_msg *m) {
+    if (p->msg_opcode == WS_TEXT && !utf8_valid(data, n))
+        ws_fail(p, m, 1007, "text message is not UTF-8");
+    else
+        *m = (struct ws_msg){.kind = WS_MESSAGE, .opcode = p->msg_opcode, .data = data, .n = n};
+}
+
+/* Payload bytes of a data frame, as ws_take_control(). */
+static size_t ws_take_data(struct ws_parser *p, char *data, size_t n, struct ws_msg *m) {
+    size_t take = (size_t)MIN(p->left, n);
+    bool whole = p->fin && p->opcode != WS_CONT && p->done == 0 && take == p->left;
+    if (!whole && buf_reserve(&p->msg, take) < 0) {
+        ws_fail(p, m, 1009, "no memory for the message");
+        return take;
+    }
+    if (take > 0)
+        ws_unmask(whole ? data : p->msg.p + p->msg.len, data, take, p->mask, p->done);
+    p->done += take;
+    p->left -= take;
+    if (!whole)
+        p->msg.len += take;
+    if (p->left > 0)
+        return take;
+    p->in_payload = false;
+    p->in_message = !p->fin;
+    if (p->fin && whole) {
+        ws_end_message(p, data, take, m);
+    } else if (p->fin) {
+        p->delivered = true;
+        ws_end_message(p, p->msg.len > 0 ? p->msg.p : p->ctl, p->msg.len, m);
+    }
+    return take;
+}
+
+size_t ws_feed(struct ws_parser *p, char *data, size_t n, struct ws_msg *m) {
+    *m = (struct ws_msg){.kind = WS_NONE};
+    if (p->failed)
+        return n;
+    if (p->delivered) {
+        p->delivered = false;
+        p->msg.len = 0;
+        if (p->msg.cap > WS_KEEP)
+            buf_fini(&p->msg);
+    }
+    size_t off = 0;
+    while (off < n && m->kind == WS_NONE) {
+        if (!p->in_payload)
+            off += ws_take_head(p, data + off, n - off, m);
+        /* Also with no byte left: an empty payload is complete at once. */
+        if (p->in_payload && m->kind == WS_NONE) {
+            if (ws_is_control(p->opcode))
+                off += ws_take_control(p, data + off, n - off, m);
+            else
+                off += ws_take_data(p, data + off, n - off, m);
+        }
+    }
+    return p->failed ? n : off;
+}
+
+size_t ws_header(char *dst, enum ws_opcode opcode, bool fin, size_t n) {
+    size_t len = ws_header_len(n);
+    dst[0] = (char)((fin ? 0x80 : 0) | (int)opcode);
+    dst[1] = (char)(len == 2 ? n : len == 4 ? 126 : 127);
+    for (size_t i = 2; i < len; i++)
+        dst[i] = (char)((uint64_t)n >> 8 * (len - 1 - i));
+    return len;
+}
+
+void ws_accept(char dst[28], struct str key) {
+    struct sha1_state s;
+    uint8_t digest[20];
+    sha1_init(&s);
+    sha1_update(&s, key.p, key.n);
+    sha1_update(&s, WS_GUID, sizeof WS_GUID - 1);
+    sha1_final(&s, digest);
+    base64_encode(dst, digest, sizeof digest);
+}

@@ -1,0 +1,78 @@
+#pragma once
+/*
+ * RFC 6455 framing, server side: an incremental parser for masked client frames and a header
+ * writer. The parser keeps at most one message: payload is unmasked in place and handed out without
+ * a copy when a whole unfragmented frame lies in the fed bytes, else collected in `msg`.
+ */
+
+#include "base/buf.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum ws_opcode { WS_CONT = 0, WS_TEXT = 1, WS_BINARY = 2, WS_CLOSE = 8, WS_PING = 9, WS_PONG = 10 };
+
+enum ws_kind {
+    WS_NONE,      /* nothing complete yet: feed more */
+    WS_MESSAGE,   /* a whole message: data, opcode WS_TEXT (valid UTF-8) or WS_BINARY (unchecked) */
+    WS_GOT_PING,  /* data: payload to echo */
+    WS_GOT_PONG,  /* data: payload */
+    WS_GOT_CLOSE, /* code and data (the reason, valid UTF-8); code 1005 when the frame had none */
+    WS_FAIL,      /* protocol violation: code to close with (1002, 1007, 1009) and reason */
+};
+
+struct ws_msg {
+    enum ws_kind kind;
+    enum ws_opcode opcode;
+    char *data;  /* borrowed (writable) until the next ws_feed() or ws_parser_fini() */
+    size_t n;
+    unsigned code;      /* WS_GOT_CLOSE, WS_FAIL */
+    const char *reason; /* WS_FAIL: static text */
+};
+
+struct ws_parser {
+    struct buf msg;        /* message under collection; its max was taken when the message began */
+    size_t max;            /* largest frame and message from the next message on */
+    uint8_t head[14];      /* header bytes seen so far */
+    uint8_t head_len;      /* how many of them */
+    uint8_t mask[4];
+    uint8_t ctl_len;       /* bytes of a control payload collected */
+    bool in_payload;       /* a header is complete, payload outstanding */
+    bool in_message;       /* a fragmented message is open */
+    bool fin;
+    bool failed;           /* after WS_FAIL nothing more is parsed */
+    bool delivered;        /* msg holds a message already handed out: empty it on the next feed */
+    enum ws_opcode opcode; /* of the current frame */
+    enum ws_opcode msg_opcode;
+    uint64_t left;         /* payload bytes outstanding in this frame */
+    uint64_t done;         /* payload bytes of this frame already unmasked (mask phase) */
+    char ctl[125];
+};
+
+/* `max` bytes per frame and per message (more fails with 1009). Allocates nothing. */
+void ws_parser_init(struct ws_parser *p, size_t max);
+void ws_parser_fini(struct ws_parser *p);
+
+/* Lowers or raises the maximum for messages that have not begun. */
+void ws_parser_set_max(struct ws_parser *p, size_t max);
+
+/*
+ * Takes up to n bytes and reports the first event in *m. Returns the bytes consumed; call again
+ * with the rest while it is less than n. With WS_NONE everything was consumed. The bytes at `data`
+ * are modified (unmasked). Memory for a declared length is taken as the payload arrives, never at
+ * once. Control frames may arrive between fragments.
+ */
+size_t ws_feed(struct ws_parser *p, char *data, size_t n, struct ws_msg *m);
+
+#define WS_HEADER_MAX 10
+
+/* Length of the header of an unmasked frame with n payload bytes: 2, 4 or 10. */
+static inline size_t ws_header_len(size_t n) {
+    return n < 126 ? 2 : n < 65536 ? 4 : 10;
+}
+
+/* Writes that header to dst; returns its length. */
+size_t ws_header(char *dst, enum ws_opcode opcode, bool fin, size_t n);
+
+/* Sec-WebSocket-Accept for a key: 28 characters to dst. No NUL. */
+void ws_accept(char dst[28], struct str key);

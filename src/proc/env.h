@@ -1,0 +1,38 @@
+#pragma once
+/* The environment of a new process: what is inherited, filtered, set and injected. */
+
+#include "base/arena.h"
+#include "json/json.h"
+
+#include <stdbool.h>
+
+enum env_inherit { ENV_CORE, ENV_ALL, ENV_NONE };
+
+/* The `envPolicy` of a start; nodes are borrowed, checked arrays and maps of strings. */
+struct env_policy {
+    enum env_inherit inherit;
+    bool ignore_default_excludes;
+    const struct json_node *exclude, *set, *include_only;
+};
+
+struct env_request {
+    const struct env_policy *policy; /* NULL: exactly `env` */
+    const struct json_node *env;     /* map of strings */
+    struct str thread_id;            /* p NULL = none */
+    struct str tool_call_id;         /* p NULL = none */
+    const char *shell;               /* added as SHELL when that is missing; NULL = never */
+};
+
+/*
+ * Builds the "NAME=VALUE" array, sorted by name, NULL-terminated, in the arena. `inherited` is the
+ * server's environment. *has_nul tells that a name or value holds a NUL (the array is then unusable).
+ * NULL when out of memory.
+ */
+char **env_build(struct arena *a, const struct env_request *r, char *const *inherited,
+                 bool *has_nul);
+
+/* Whether `name` matches a pattern: whole name, ASCII case ignored, `*` any run, `?` one character. */
+bool env_match(struct str pattern, struct str name);
+
+/* The value of `name` in such an array, or NULL. */
+const char *env_get(char *const *envp, const char *name);

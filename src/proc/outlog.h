@@ -1,0 +1,63 @@
+#pragma once
+/*
+ * The retained output of one process: the newest chunks, whole, of all streams together, in the
+ * order of their sequence numbers. Bytes live in one ring that grows by doubling up to the cap, so
+ * a quiet process costs little; chunk records live in a second ring.
+ * Maxima: `cap` bytes (at least OUTLOG_CAP_MIN) and OUTLOG_CHUNKS_MAX records of 24 bytes.
+ */
+
+#include "base/str.h"
+#include "base/util.h"
+
+#include <stdint.h>
+
+#define OUTLOG_CHUNK_MAX 65536  /* bytes of one chunk */
+#define OUTLOG_CAP_MIN OUTLOG_CHUNK_MAX
+#define OUTLOG_CHUNKS_MAX 50000 /* chunks kept */
+
+enum outlog_stream { OUTLOG_STDOUT, OUTLOG_STDERR, OUTLOG_PTY };
+
+struct outlog_chunk {
+    uint64_t seq;
+    uint64_t pos; /* absolute position of its first byte in the stream of all bytes ever stored */
+    uint32_t len;
+    enum outlog_stream stream;
+};
+
+struct outlog {
+    size_t cap;  /* most bytes retained */
+    char *bytes; /* ring of bytes_cap bytes; owned */
+    size_t bytes_cap;
+    uint64_t head, tail;         /* absolute positions: retained bytes are [head, tail) */
+    struct outlog_chunk *chunks; /* ring of chunks_cap records; owned */
+    size_t chunks_cap;
+    size_t first, count; /* index of the oldest record, number of records */
+};
+
+/* An empty log that retains at most `cap` bytes. Allocates nothing. */
+void outlog_init(struct outlog *l, size_t cap);
+
+/* Drops everything and gives the memory back; later chunks can still be appended. */
+void outlog_fini(struct outlog *l);
+
+/* Appends a chunk (0 < n <= OUTLOG_CHUNK_MAX), evicting the oldest ones as needed. 0 or -ENOMEM
+ * (then the chunk is not retained; the log stays consistent). */
+MUST_CHECK int outlog_append(struct outlog *l, uint64_t seq, enum outlog_stream stream,
+                             const char *data, size_t n);
+
+/* Gives back ring space beyond what is retained; for a process that will write no more. */
+void outlog_shrink(struct outlog *l);
+
+/* Memory held. */
+static inline size_t outlog_memory(const struct outlog *l) {
+    return l->bytes_cap + l->chunks_cap * sizeof *l->chunks;
+}
+
+/* Index (from 0, oldest) of the first chunk with seq > after; == count when there is none. */
+size_t outlog_find(const struct outlog *l, uint64_t after);
+
+/* The i-th retained chunk, i < count. */
+const struct outlog_chunk *outlog_at(const struct outlog *l, size_t i);
+
+/* Its bytes: up to two slices (the ring may wrap); the second is empty when it does not. */
+void outlog_bytes(const struct outlog *l, const struct outlog_chunk *c, struct str out[2]);

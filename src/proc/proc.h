@@ -1,0 +1,130 @@
+#pragma once
+/*
+ * One managed process: its streams, its numbered events, its retained output and its input.
+ *
+ *   starting ── exec ok ──> running ── leader reaped ──> exited ── all streams ended ──> closed
+ *       └── exec failed: the owner hears of it and drops the process
+ *
+ * Events (output, exited, closed) share one counter that starts at 1 and has no gaps, and reach the
+ * owner in that order. Before `exited` takes its number, what was readable when the leader was
+ * reaped is read (at most PROC_DRAIN_MAX bytes).
+ *
+ * Slow client rule: a process is read only while its gate is open. A closed gate (the owner's
+ * connection has PROC output queued up to its mark) leaves bytes in the kernel's pipe and so stalls
+ * the command; nothing is dropped, the order stays, other gates are not affected.
+ */
+
+#include "proc/inq.h"
+#include "proc/outlog.h"
+#include "proc/spawn.h"
+
+#define PROC_DRAIN_MAX (1024 * 1024)     /* read between the leader's end and `exited` */
+#define PROC_PIPE_SIZE (1024 * 1024)     /* asked of the kernel for a busy pipe */
+#define PROC_ROUND_MAX (256 * 1024)      /* read from one stream per turn of the loop */
+#define PROC_FORCE_CLOSE_MS 1000         /* a killed process is closed by then, whoever holds on */
+
+/* What all processes of a server share. */
+struct proc_host {
+    struct loop *loop;
+    struct spawner spawner;
+    char *scratch; /* OUTLOG_CHUNK_MAX bytes, owned */
+};
+
+/* 0 or -errno. */
+MUST_CHECK int proc_host_init(struct proc_host *h, struct loop *loop, struct rlimit nofile);
+void proc_host_fini(struct proc_host *h);
+
+/* Backpressure from the owner; see the slow client rule. */
+struct proc_gate {
+    bool closed;
+    struct list held; /* processes that wait for it */
+};
+
+void proc_gate_init(struct proc_gate *g);
+void proc_gate_close(struct proc_gate *g);
+void proc_gate_open(struct proc_gate *g);
+
+struct proc;
+
+/* What the owner hears. */
+struct proc_ops {
+    void (*started)(struct proc *p, int error); /* 0, or the errno of the failed start */
+    void (*output)(struct proc *p, uint64_t seq, enum outlog_stream stream, const char *data,
+                   size_t n);
+    void (*exited)(struct proc *p, uint64_t seq);
+    void (*closed)(struct proc *p, uint64_t seq);
+    void (*stdin_room)(struct proc *p); /* proc_write() may succeed again */
+    void (*gone)(struct proc *p);       /* no descendant is left; last call, may free p */
+};
+
+enum proc_state { PROC_STARTING, PROC_RUNNING, PROC_EXITED, PROC_CLOSED };
+
+struct proc_stream {
+    struct loop_io io; /* fd -1 = ended */
+    enum outlog_stream name;
+    bool grown; /* the pipe was enlarged */
+    struct proc *owner;
+};
+
+struct proc {
+    struct proc_host *host;
+    const struct proc_ops *ops;
+    struct proc_gate *gate; /* borrowed; NULL = always open */
+    struct list held_node;
+    struct spawn spawn;
+    enum proc_state state;
+    bool tty, has_stdin;
+    bool terminated;     /* killed on request */
+    bool exit_pending;   /* leader reaped, `exited` not yet numbered */
+    bool force_close;    /* streams need not end by themselves */
+    bool abandoned;      /* only `gone` is of interest */
+    int exit_code;       /* from PROC_EXITED on */
+    int signal;          /* that killed the leader, or 0 */
+    struct rusage usage; /* of the leader and what it waited for */
+    uint64_t next_seq;   /* number the next event takes */
+    size_t drain_left;
+    struct proc_stream out[2];
+    struct loop_io in; /* fd -1 = none or ended */
+    struct inq inq;
+    struct outlog log;
+    struct loop_timer force_timer;
+};
+
+/* Prepares *p. `retain` bytes of output are kept. */
+void proc_init(struct proc *p, struct proc_host *h, const struct proc_ops *ops,
+               struct proc_gate *gate, size_t retain);
+
+/* Starts it; 0 or -errno. ops->started follows, never before this returns. */
+MUST_CHECK int proc_start(struct proc *p, const struct spawn_spec *spec);
+
+/* Begins to read output; call when the answer to the start is on its way. */
+void proc_begin_output(struct proc *p);
+
+/*
+ * Input: 0 accepted (written, queued, or discarded because nobody reads); -EAGAIN the queue is full
+ * (ops->stdin_room follows); -ENOTCONN it has no stdin; -ECANCELED terminated; -ENOMEM.
+ */
+MUST_CHECK int proc_write(struct proc *p, const char *data, size_t n);
+
+/* Sends a signal to the process group while the leader lives. */
+void proc_signal(struct proc *p, int signo);
+
+/* Kills it and all its descendants, if the leader lives. Whether it was running. */
+bool proc_terminate(struct proc *p);
+
+/* Whether the supervisor is gone, so that the memory may be freed. */
+static inline bool proc_is_gone(const struct proc *p) {
+    return p->spawn.sup == NULL;
+}
+
+/*
+ * Gives up interest: closes the streams, frees retained output and input. With `kill` everything it
+ * started is killed (`spare_setsid`: but what left its session). ops->gone follows unless it is gone.
+ */
+void proc_abandon(struct proc *p, bool kill, bool spare_setsid);
+
+/* Frees what an abandoned or never started process holds. */
+void proc_fini(struct proc *p);
+
+/* "SIGKILL" form of a signal number, to dst. */
+void proc_signal_name(int signo, char dst[16]);

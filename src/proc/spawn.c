@@ -1,0 +1,263 @@
+#include "proc/spawn.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <termios.h>
+
+#ifndef TIOCGPTPEER
+#define TIOCGPTPEER _IO('T', 0x41)
+#endif
+
+/* -- supervisor memory -- */
+
+static struct supervisor *spawn_memory(struct spawner *s) {
+    if (s->cached > 0)
+        return s->cache[--s->cached];
+    void *p = mmap(NULL, sizeof(struct supervisor), PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static void spawn_memory_free(struct spawner *s, struct supervisor *sup) {
+    if (s->cached < SPAWN_CACHED)
+        s->cache[s->cached++] = sup;
+    else
+        munmap(sup, sizeof *sup);
+}
+
+/* -- news -- */
+
+static struct spawn *spawn_by_pid(struct spawner *s, pid_t pid) {
+    struct list *bucket = &s->by_pid[(unsigned)pid % SPAWN_BUCKETS];
+    list_for_each(n, bucket) {
+        struct spawn *c = list_entry(n, struct spawn, node);
+        if (c->pid == pid)
+            return c;
+    }
+    return NULL;
+}
+
+enum supervisor_phase spawn_phase(const struct spawn *c) {
+    return (enum supervisor_phase)atomic_load_explicit(&c->sup->phase, memory_order_acquire);
+}
+
+/* Reports each phase in turn, so that an owner never misses RUNNING before EXITED. */
+static void spawn_check(struct spawn *c) {
+    int phase = (int)spawn_phase(c);
+    if (phase == SUPERVISOR_EXITED && c->seen == SUPERVISOR_STARTING) {
+        c->seen = SUPERVISOR_RUNNING;
+        c->changed(c);
+    }
+    if (c->seen != phase) {
+        c->seen = phase;
+        c->changed(c);
+    }
+}
+
+static void spawner_on_wake(struct loop_io *io, uint32_t events) {
+    (void)events;
+    struct spawner *s = container_of(io, struct spawner, wake);
+    pid_t pids[64];
+    ssize_t n = read(io->fd, pids, sizeof pids);
+    for (ssize_t i = 0; i < n / (ssize_t)sizeof pids[0]; i++) {
+        struct spawn *c = spawn_by_pid(s, pids[i]);
+        if (c != NULL)
+            spawn_check(c);
+    }
+}
+
+static void spawn_gone(struct spawner *s, struct spawn *c, int status) {
+    spawn_check(c);
+    if (c->seen == SUPERVISOR_STARTING || c->seen == SUPERVISOR_RUNNING) {
+        /* Killed from outside before it could report: the command died with it. */
+        log_warn("supervisor %d ended unexpectedly (status %#x)", (int)c->pid, (unsigned)status);
+        c->sup->error = EIO;
+        c->sup->status = SIGKILL;
+        c->seen = c->seen == SUPERVISOR_STARTING ? SUPERVISOR_FAILED : SUPERVISOR_EXITED;
+        c->changed(c);
+    }
+    list_remove(&c->node);
+    s->live--;
+    spawn_memory_free(s, steal_ptr(&c->sup));
+    c->gone = true;
+    c->changed(c);
+}
+
+void spawner_reap(struct spawner *s) {
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+        struct spawn *c = spawn_by_pid(s, pid);
+        if (c != NULL)
+            spawn_gone(s, c, status);
+    }
+}
+
+int spawner_init(struct spawner *s, struct loop *loop, struct rlimit nofile) {
+    *s = (struct spawner){.loop = loop, .nofile = nofile, .wake_fd = -1};
+    for (size_t i = 0; i < SPAWN_BUCKETS; i++)
+        list_init(&s->by_pid[i]);
+    int p[2];
+    if (pipe2(p, O_CLOEXEC) < 0)
+        return -errno;
+    s->wake = (struct loop_io){.fd = p[0], .fn = spawner_on_wake};
+    s->wake_fd = p[1];
+    if (fcntl(p[0], F_SETFL, O_NONBLOCK) < 0)
+        return -errno;
+    return loop_io_add(loop, &s->wake, EPOLLIN);
+}
+
+void spawner_fini(struct spawner *s) {
+    loop_io_del(s->loop, &s->wake);
+    util_close_fd(&s->wake.fd);
+    util_close_fd(&s->wake_fd);
+    while (s->cached > 0)
+        munmap(s->cache[--s->cached], sizeof(struct supervisor));
+}
+
+/* -- starting -- */
+
+/* Both sides of the command's descriptors while a start is being put together. */
+struct spawn_ends {
+    int child[3];
+    struct spawn_fds ours;
+};
+
+static void spawn_ends_close(struct spawn_ends *e) {
+    if (e->child[1] == e->child[0]) /* a terminal: one descriptor three times */
+        e->child[1] = e->child[2] = -1;
+    for (int i = 0; i < 3; i++)
+        util_close_fd(&e->child[i]);
+    if (e->ours.in == e->ours.out)
+        e->ours.in = -1;
+    util_close_fd(&e->ours.in);
+    util_close_fd(&e->ours.out);
+    util_close_fd(&e->ours.err);
+}
+
+static int spawn_nonblock(int fd) {
+    return fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+static int spawn_open_tty(struct spawn_ends *e, const struct spawn_spec *spec) {
+    int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (master < 0)
+        return -errno;
+    e->ours.in = e->ours.out = master;
+    struct winsize size = {.ws_row = spec->rows, .ws_col = spec->cols};
+    if (unlockpt(master) < 0 || ioctl(master, TIOCSWINSZ, &size) < 0)
+        return -errno;
+    int slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (slave < 0) {
+        char name[64];
+        if (ptsname_r(master, name, sizeof name) != 0)
+            return -errno;
+        slave = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    }
+    if (slave < 0)
+        return -errno;
+    e->child[0] = e->child[1] = e->child[2] = slave;
+    return spawn_nonblock(master);
+}
+
+/* A pipe; `ours` (0 = read end, 1 = write end) is made non-blocking. */
+static int spawn_open_pipe(int ours, int *our_fd, int *child_fd) {
+    int p[2];
+    if (pipe2(p, O_CLOEXEC) < 0)
+        return -errno;
+    *our_fd = p[ours];
+    *child_fd = p[!ours];
+    return spawn_nonblock(p[ours]);
+}
+
+static int spawn_open_pipes(struct spawn_ends *e, const struct spawn_spec *spec) {
+    int r = spawn_open_pipe(0, &e->ours.out, &e->child[1]);
+    if (r == 0)
+        r = spawn_open_pipe(0, &e->ours.err, &e->child[2]);
+    if (r < 0)
+        return r;
+    if (spec->pipe_stdin)
+        return spawn_open_pipe(1, &e->ours.in, &e->child[0]);
+    e->child[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return e->child[0] < 0 ? -errno : 0;
+}
+
+/* Signals stay blocked in the supervisor: it waits for them with sigtimedwait. */
+static pid_t spawn_clone(struct supervisor *sup) {
+    sigset_t all, old;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &old);
+    pid_t pid = supervisor_start(sup);
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    return pid;
+}
+
+static void spawn_fill(struct supervisor *sup, struct spawner *s, const struct spawn_spec *spec,
+                       const int child[3]) {
+    /* Not `*sup = ...`: the struct ends in stacks that nobody needs zeroed. */
+    memset(sup, 0, offsetof(struct supervisor, path));
+    sup->server = getpid();
+    memcpy(sup->fds, child, sizeof sup->fds);
+    sup->wake_fd = s->wake_fd;
+    sup->tty = spec->tty;
+    sup->program = spec->program;
+    sup->search = spec->search;
+    sup->argv = spec->argv;
+    sup->envp = spec->envp;
+    sup->cwd = spec->cwd;
+    sup->nofile = s->nofile;
+}
+
+int spawn_start(struct spawner *s, struct spawn *c, const struct spawn_spec *spec,
+                struct spawn_fds *fds) {
+    struct spawn_ends e = {{-1, -1, -1}, {-1, -1, -1}};
+    struct supervisor *sup = spawn_memory(s);
+    int r = sup == NULL ? -ENOMEM : 0;
+    if (r == 0)
+        r = spec->tty ? spawn_open_tty(&e, spec) : spawn_open_pipes(&e, spec);
+    if (r == 0) {
+        spawn_fill(sup, s, spec, e.child);
+        r = spawn_clone(sup);
+    }
+    if (r < 0) {
+        if (sup != NULL)
+            spawn_memory_free(s, sup);
+        spawn_ends_close(&e);
+        return r;
+    }
+    *fds = e.ours;
+    e.ours = (struct spawn_fds){-1, -1, -1};
+    spawn_ends_close(&e);
+    c->sup = sup;
+    c->pid = r;
+    c->seen = SUPERVISOR_STARTING;
+    c->gone = false;
+    list_append(&s->by_pid[(unsigned)c->pid % SPAWN_BUCKETS], &c->node);
+    s->live++;
+    return 0;
+}
+
+/* -- requests -- */
+
+void spawn_signal(struct spawn *c, int signo) {
+    if (c->sup == NULL)
+        return;
+    atomic_fetch_or_explicit(&c->sup->signals, 1ull << (signo - 1), memory_order_release);
+    kill(c->pid, SIGUSR1);
+}
+
+void spawn_kill(struct spawn *c, bool spare_setsid) {
+    if (c->sup == NULL)
+        return;
+    unsigned how = SUPERVISOR_KILL_ALL | (spare_setsid ? SUPERVISOR_SPARE_SETSID : 0u);
+    atomic_store_explicit(&c->sup->kill, how, memory_order_release);
+    kill(c->pid, SIGUSR1);
+    kill(c->pid, SIGCONT); /* a command may have stopped its supervisor */
+}

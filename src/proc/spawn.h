@@ -1,0 +1,82 @@
+#pragma once
+/*
+ * Starting commands without forking the server: pipes or a PTY, a supervisor per command
+ * (supervisor.h), and the news from all supervisors over one pipe and SIGCHLD.
+ */
+
+#include "base/err.h"
+#include "base/list.h"
+#include "loop/loop.h"
+#include "proc/supervisor.h"
+
+#include <stdbool.h>
+
+#define SPAWN_BUCKETS 256
+#define SPAWN_CACHED 16 /* supervisor memory kept for reuse, 32 KiB each */
+
+struct spawn;
+typedef void spawn_fn(struct spawn *c);
+
+/* One per server. */
+struct spawner {
+    struct loop *loop;
+    struct loop_io wake;                /* read end of the pipe supervisors write to */
+    int wake_fd;                        /* write end, inherited by supervisors */
+    struct list by_pid[SPAWN_BUCKETS];  /* live supervisors */
+    size_t live;
+    struct supervisor *cache[SPAWN_CACHED];
+    size_t cached;
+    struct rlimit nofile; /* descriptor limits the server was started with, for commands */
+};
+
+/* What to run. Strings are borrowed and must stay until the phase has left SUPERVISOR_STARTING. */
+struct spawn_spec {
+    const char *program;
+    const char *search; /* PATH to search, or NULL: program is a path */
+    char *const *argv;
+    char *const *envp;
+    const char *cwd; /* absolute */
+    bool tty;
+    bool pipe_stdin; /* without tty: stdin is a pipe, else /dev/null */
+    unsigned short rows, cols;
+};
+
+/* One command, embedded in its owner. */
+struct spawn {
+    struct list node;
+    struct supervisor *sup; /* NULL before the start and after the supervisor is gone */
+    pid_t pid;              /* of the supervisor */
+    int seen;               /* enum supervisor_phase last reported */
+    bool gone;              /* supervisor reaped: no descendant is left (or only spared ones) */
+    spawn_fn *changed;      /* phase changed, or gone */
+};
+
+/* The server's ends; -1 for none. Non-blocking, close-on-exec, owned by the caller. */
+struct spawn_fds {
+    int in;  /* pipe to stdin; for a tty the master, same as out */
+    int out; /* stdout, or the master */
+    int err;
+};
+
+/* 0 or -errno. */
+MUST_CHECK int spawner_init(struct spawner *s, struct loop *loop, struct rlimit nofile);
+void spawner_fini(struct spawner *s);
+
+/* To be called on SIGCHLD: handles news, reaps supervisors (and, as PID 1, strangers). */
+void spawner_reap(struct spawner *s);
+
+/*
+ * Starts a command. 0 and *fds, or -errno with nothing left behind. The outcome of exec follows by
+ * c->changed: phase SUPERVISOR_RUNNING or SUPERVISOR_FAILED (then `gone`).
+ */
+MUST_CHECK int spawn_start(struct spawner *s, struct spawn *c, const struct spawn_spec *spec,
+                           struct spawn_fds *fds);
+
+/* Sends a signal to the leader's process group, if the leader has not been reaped. */
+void spawn_signal(struct spawn *c, int signo);
+
+/* Kills the command and all its descendants; `spare_setsid` spares those that left its session. */
+void spawn_kill(struct spawn *c, bool spare_setsid);
+
+/* The phase now, and the facts that come with it (valid while c->sup is set). */
+enum supervisor_phase spawn_phase(const struct spawn *c);

@@ -1,0 +1,426 @@
+/*
+ * The supervisor process. Everything below supervisor_main() and child_main() runs in memory shared
+ * with the running server, on its own small stack: only raw system calls, no libc, no sanitizers.
+ */
+#include "proc/supervisor.h"
+
+#include "base/util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+/* -- raw system calls: the result or -errno, nothing else touched -- */
+
+#if defined(__x86_64__)
+
+static inline long sys5(long n, long a, long b, long c, long d, long e) {
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    long r;
+    __asm__ volatile("syscall"
+                     : "=a"(r)
+                     : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
+                     : "rcx", "r11", "memory");
+    return r;
+}
+
+/* clone() onto a fresh stack; the child calls fn(arg) there and exits with its result. */
+long supervisor_clone(unsigned long flags, void *stack, int (*fn)(void *), void *arg);
+__asm__(".text\n"
+        ".type supervisor_clone,@function\n"
+        ".globl supervisor_clone\n"
+        ".hidden supervisor_clone\n"
+        "supervisor_clone:\n"
+        "    sub $16, %rsi\n"
+        "    mov %rdx, (%rsi)\n"
+        "    mov %rcx, 8(%rsi)\n"
+        "    xor %edx, %edx\n"
+        "    xor %r10d, %r10d\n"
+        "    xor %r8d, %r8d\n"
+        "    mov $56, %eax\n" /* clone */
+        "    syscall\n"
+        "    test %rax, %rax\n"
+        "    jnz 1f\n"
+        "    xor %ebp, %ebp\n"
+        "    pop %rax\n"
+        "    pop %rdi\n"
+        "    call *%rax\n"
+        "    mov %eax, %edi\n"
+        "    mov $60, %eax\n" /* exit */
+        "    syscall\n"
+        "1:  ret\n"
+        ".size supervisor_clone,.-supervisor_clone\n");
+
+#elif defined(__aarch64__)
+
+static inline long sys5(long n, long a, long b, long c, long d, long e) {
+    register long x8 __asm__("x8") = n;
+    register long x0 __asm__("x0") = a;
+    register long x1 __asm__("x1") = b;
+    register long x2 __asm__("x2") = c;
+    register long x3 __asm__("x3") = d;
+    register long x4 __asm__("x4") = e;
+    __asm__ volatile("svc 0"
+                     : "+r"(x0)
+                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4)
+                     : "memory");
+    return x0;
+}
+
+long supervisor_clone(unsigned long flags, void *stack, int (*fn)(void *), void *arg);
+__asm__(".text\n"
+        ".type supervisor_clone,%function\n"
+        ".globl supervisor_clone\n"
+        ".hidden supervisor_clone\n"
+        "supervisor_clone:\n"
+        "    stp x2, x3, [x1, #-16]!\n"
+        "    mov x2, #0\n"
+        "    mov x3, #0\n"
+        "    mov x4, #0\n"
+        "    mov x8, #220\n" /* clone */
+        "    svc 0\n"
+        "    cbz x0, 1f\n"
+        "    ret\n"
+        "1:  mov x29, #0\n"
+        "    ldp x1, x0, [sp], #16\n"
+        "    blr x1\n"
+        "    mov x8, #93\n" /* exit */
+        "    svc 0\n"
+        ".size supervisor_clone,.-supervisor_clone\n");
+
+#else
+#error "exec-server runs on x86-64 and aarch64"
+#endif
+
+
+static inline long sys0(long n) {
+    return sys5(n, 0, 0, 0, 0, 0);
+}
+
+static inline long sys1(long n, long a) {
+    return sys5(n, a, 0, 0, 0, 0);
+}
+
+static inline long sys2(long n, long a, long b) {
+    return sys5(n, a, b, 0, 0, 0);
+}
+
+static inline long sys3(long n, long a, long b, long c) {
+    return sys5(n, a, b, c, 0, 0);
+}
+
+static inline long sys4(long n, long a, long b, long c, long d) {
+    return sys5(n, a, b, c, d, 0);
+}
+
+/* Closes first..last, or marks them close-on-exec. Kernels before 5.9 get it one by one. */
+static void close_fds(unsigned first, unsigned last, unsigned flags) {
+    if (sys3(SYS_close_range, first, last, flags) != -ENOSYS)
+        return;
+    for (unsigned fd = first; fd <= MIN(last, 65535u); fd++) {
+        if (flags & CLOSE_RANGE_CLOEXEC)
+            sys3(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC);
+        else
+            sys1(SYS_close, fd);
+    }
+}
+
+/* -- the command, between vfork and exec -- */
+
+/* Layout of the kernel's sigaction; all zero means "default action". */
+struct kernel_sigaction {
+    void *handler;
+    unsigned long flags;
+    void *restorer;
+    uint64_t mask;
+};
+
+static void child_reset_signals(void) {
+    struct kernel_sigaction dfl = {0};
+    for (int n = 1; n <= 64; n++)
+        sys4(SYS_rt_sigaction, n, (long)&dfl, 0, sizeof dfl.mask);
+    uint64_t none = 0;
+    sys4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&none, 0, sizeof none);
+}
+
+/* Copies the next component of *search, a slash and `name` to dst. False when it does not fit. */
+static bool child_next_candidate(const char **search, const char *name, char *dst) {
+    size_t n = 0;
+    const char *p = *search;
+    for (; *p != '\0' && *p != ':'; p++) {
+        if (n < SUPERVISOR_PATH_MAX - 1)
+            dst[n++] = *p;
+    }
+    *search = *p == ':' ? p + 1 : NULL;
+    if (n > 0 && n < SUPERVISOR_PATH_MAX - 1)
+        dst[n++] = '/';
+    for (; *name != '\0' && n < SUPERVISOR_PATH_MAX - 1; name++)
+        dst[n++] = *name;
+    dst[n] = '\0';
+    return *name == '\0' && n < SUPERVISOR_PATH_MAX - 1;
+}
+
+/* exec along the search path as a shell would: what cannot be run is passed over. -errno. */
+static int child_exec(struct supervisor *s) {
+    if (s->search == NULL)
+        return (int)sys3(SYS_execve, (long)s->program, (long)s->argv, (long)s->envp);
+    int result = -ENOENT;
+    for (const char *rest = s->search; rest != NULL;) {
+        if (!child_next_candidate(&rest, s->program, s->path))
+            continue;
+        int r = (int)sys3(SYS_execve, (long)s->path, (long)s->argv, (long)s->envp);
+        if (r == -EACCES)
+            result = r;
+        else if (r != -ENOENT && r != -ENOTDIR && r != -ENAMETOOLONG && r != -ELOOP &&
+                 r != -ESTALE && r != -ENODEV && r != -ETIMEDOUT)
+            return r;
+    }
+    return result;
+}
+
+static int child_main(void *arg) {
+    struct supervisor *s = arg;
+    long r = sys0(SYS_setsid);
+    if (r >= 0 && s->tty)
+        r = sys3(SYS_ioctl, 0, TIOCSCTTY, 0);
+    if (r >= 0)
+        r = sys1(SYS_chdir, (long)s->cwd);
+    if (r >= 0) {
+        sys5(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+        sys4(SYS_prlimit64, 0, RLIMIT_NOFILE, (long)&s->nofile, 0);
+        child_reset_signals();
+        close_fds(3, ~0u, CLOSE_RANGE_CLOEXEC);
+        r = child_exec(s);
+    }
+    s->error = (int)-r;
+    return 127;
+}
+
+/* -- the supervisor -- */
+
+static void sup_notify(struct supervisor *s, enum supervisor_phase phase) {
+    atomic_store_explicit(&s->phase, (int)phase, memory_order_release);
+    pid_t me = (pid_t)sys0(SYS_getpid);
+    while (sys3(SYS_write, s->wake_fd, (long)&me, sizeof me) == -EINTR)
+        ;
+}
+
+/* Puts the command's three descriptors in place and drops every other one but wake_fd. */
+static int sup_arrange_fds(struct supervisor *s) {
+    for (int i = 0; i < 3; i++) {
+        long r = sys3(SYS_dup3, s->fds[i], i, 0);
+        if (r < 0)
+            return (int)r;
+    }
+    if (s->wake_fd > 3)
+        close_fds(3, (unsigned)s->wake_fd - 1, 0);
+    close_fds((unsigned)s->wake_fd + 1, ~0u, 0);
+    return 0;
+}
+
+/* Starts the command; phase FAILED or RUNNING afterwards. */
+static bool sup_launch(struct supervisor *s) {
+    int r = sup_arrange_fds(s);
+    if (r == 0) {
+        /* CLONE_VFORK: we go on when the command has exec'ed or given up. */
+        r = (int)supervisor_clone(CLONE_VM | CLONE_VFORK | SIGCHLD,
+                                  s->child_stack + sizeof s->child_stack, child_main, s);
+        s->leader = r;
+    }
+    if (r < 0)
+        s->error = -r;
+    else if (s->error != 0)
+        sys4(SYS_wait4, s->leader, 0, __WALL, 0);
+    bool ok = s->error == 0;
+    sup_notify(s, ok ? SUPERVISOR_RUNNING : SUPERVISOR_FAILED);
+    close_fds(0, 2, 0);
+    return ok;
+}
+
+/* Kills child `pid` unless it is to be spared. Whether it was killed. */
+static bool sup_kill_child(struct supervisor *s, pid_t pid, bool spare) {
+    if (spare && sys1(SYS_getsid, pid) != s->leader)
+        return false;
+    return sys2(SYS_kill, pid, SIGKILL) == 0;
+}
+
+/* Parses a decimal at *p, moving *p behind it and the blanks that follow; 0 at the end. */
+static pid_t sup_parse_pid(const char **p, const char *end) {
+    pid_t v = 0;
+    while (*p < end && **p >= '0' && **p <= '9')
+        v = v * 10 + (*(*p)++ - '0');
+    while (*p < end && **p == ' ')
+        (*p)++;
+    return v;
+}
+
+/* One pass over our children by /proc/thread-self/children. Killed ones, or -errno without it. */
+static int sup_kill_listed(struct supervisor *s, bool spare) {
+    char text[2048];
+    int fd = (int)sys4(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/children",
+                       O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    int killed = 0;
+    size_t have = 0;
+    for (long n; (n = sys3(SYS_read, fd, (long)(text + have), (long)(sizeof text - have))) > 0;) {
+        const char *end = text + have + n;
+        const char *p = text;
+        /* A number at the very end may be cut: keep it for the next read. */
+        const char *whole = end;
+        while (whole > text && whole[-1] != ' ')
+            whole--;
+        while (p < whole) {
+            pid_t pid = sup_parse_pid(&p, whole);
+            if (pid <= 0)
+                break;
+            killed += sup_kill_child(s, pid, spare);
+        }
+        have = 0;
+        for (; whole < end; whole++)
+            text[have++] = *whole;
+    }
+    sys1(SYS_close, fd);
+    return killed;
+}
+
+struct kernel_dirent {
+    uint64_t ino;
+    int64_t off;
+    unsigned short reclen;
+    unsigned char type;
+    char name[];
+};
+
+/* The parent of process `pid` according to /proc/PID/stat, or 0. */
+static pid_t sup_parent_of(int proc_fd, const char *pid) {
+    char path[32];
+    size_t n = 0;
+    while (pid[n] != '\0' && n < sizeof path - 6) {
+        path[n] = pid[n];
+        n++;
+    }
+    for (const char *s = "/stat"; *s != '\0'; s++)
+        path[n++] = *s;
+    path[n] = '\0';
+    int fd = (int)sys4(SYS_openat, proc_fd, (long)path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return 0;
+    char text[256];
+    long len = sys3(SYS_read, fd, (long)text, sizeof text);
+    sys1(SYS_close, fd);
+    /* "PID (comm) S PPID": comm may hold anything, so search its last ')' (comm is short). */
+    const char *end = text + MAX(len, 0L);
+    const char *p = end;
+    while (p > text && p[-1] != ')')
+        p--;
+    p += 3;
+    return p < end ? sup_parse_pid(&p, end) : 0;
+}
+
+/* The same by a walk over /proc, for kernels without the children file. */
+static int sup_kill_scanned(struct supervisor *s, bool spare) {
+    _Alignas(8) char dents[1024];
+    int fd = (int)sys4(SYS_openat, AT_FDCWD, (long)"/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return fd;
+    pid_t me = (pid_t)sys0(SYS_getpid);
+    int killed = 0;
+    for (long n; (n = sys3(SYS_getdents64, fd, (long)dents, sizeof dents)) > 0;) {
+        for (long at = 0; at < n;) {
+            const struct kernel_dirent *d = (const void *)(dents + at);
+            at += d->reclen;
+            const char *p = d->name;
+            if (*p < '0' || *p > '9' || sup_parent_of(fd, d->name) != me)
+                continue;
+            killed += sup_kill_child(s, sup_parse_pid(&p, p + 12), spare);
+        }
+    }
+    sys1(SYS_close, fd);
+    return killed;
+}
+
+/*
+ * One round of killing: the leader's group, then every direct child. The children of the killed
+ * become ours and fall in the next round. True when only spared ones are left.
+ */
+static bool sup_kill_round(struct supervisor *s, bool leader_lives, bool spare) {
+    if (leader_lives)
+        sys2(SYS_kill, -s->leader, SIGKILL);
+    int killed = sup_kill_listed(s, spare);
+    if (killed < 0)
+        killed = sup_kill_scanned(s, spare);
+    return spare && !leader_lives && killed <= 0;
+}
+
+/* Reaps what has died. False when no child is left. */
+static bool sup_reap(struct supervisor *s, bool *leader_lives) {
+    for (;;) {
+        int status;
+        struct rusage usage;
+        long pid = sys4(SYS_wait4, -1, (long)&status, WNOHANG | __WALL, (long)&usage);
+        if (pid == -EINTR)
+            continue;
+        if (pid <= 0)
+            return pid != -ECHILD;
+        if (pid != s->leader || !*leader_lives)
+            continue;
+        *leader_lives = false;
+        s->status = status;
+        s->usage = usage;
+        sup_notify(s, SUPERVISOR_EXITED);
+    }
+}
+
+static void sup_forward_signals(struct supervisor *s, bool leader_lives) {
+    uint64_t set = atomic_exchange_explicit(&s->signals, 0, memory_order_acquire);
+    for (int n = 1; set != 0 && leader_lives; n++, set >>= 1) {
+        if (set & 1)
+            sys2(SYS_kill, -s->leader, n);
+    }
+}
+
+static int supervisor_main(void *arg) {
+    struct supervisor *s = arg;
+    sys5(SYS_prctl, PR_SET_NAME, (long)"exec-supervisor", 0, 0, 0);
+    sys5(SYS_prctl, PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
+    sys5(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    if (sys0(SYS_getppid) != s->server || !sup_launch(s))
+        return 0;
+
+    uint64_t wanted = 1ull << (SIGCHLD - 1) | 1ull << (SIGUSR1 - 1) | 1ull << (SIGTERM - 1);
+    bool leader_lives = true;
+    long pause_ms = 1;
+    while (sup_reap(s, &leader_lives)) {
+        sup_forward_signals(s, leader_lives);
+        unsigned kill = atomic_load_explicit(&s->kill, memory_order_acquire);
+        if (sys0(SYS_getppid) != s->server)
+            kill |= SUPERVISOR_KILL_ALL; /* the server is gone */
+        bool killing = (kill & SUPERVISOR_KILL_ALL) != 0;
+        if (killing && sup_kill_round(s, leader_lives, (kill & SUPERVISOR_SPARE_SETSID) != 0))
+            break;
+        /* Killed children raise SIGCHLD; the pause only covers what cannot be killed. */
+        struct timespec pause = {pause_ms / 1000, pause_ms % 1000 * 1000000};
+        if (sys4(SYS_rt_sigtimedwait, (long)&wanted, 0, killing ? (long)&pause : 0,
+                 sizeof wanted) == -EAGAIN)
+            pause_ms = MIN(pause_ms * 2, 1000L);
+    }
+    return 0;
+}
+
+pid_t supervisor_start(struct supervisor *s) {
+    void *top = s->stack + sizeof s->stack;
+    long pid = supervisor_clone(CLONE_VM | SIGCHLD, top, supervisor_main, s);
+    if (pid == -EINVAL)
+        pid = supervisor_clone(SIGCHLD, top, supervisor_main, s);
+    return (pid_t)pid;
+}

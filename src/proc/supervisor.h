@@ -1,0 +1,79 @@
+#pragma once
+/*
+ * One supervisor per started command: a tiny process between the server and the command.
+ *
+ *     server ── supervisor ── command (leader of its own session) ── whatever it starts
+ *
+ * The supervisor is a "child subreaper": every descendant whose parent dies becomes its child, even
+ * after setsid() and double forks. So it can find and kill all of them, and nobody else's. It dies
+ * with the server (parent-death signal) after killing everything below it.
+ *
+ * It is made with clone(CLONE_VM): it shares the server's memory, costs no copy of it and no exec.
+ * Hence the rules of supervisor.c: no libc call (errno and locks are the server's), no allocation,
+ * a fixed stack, state only in `struct supervisor`. Where CLONE_VM is refused (an emulator) a plain
+ * fork does the same: the struct lies in MAP_SHARED memory.
+ *
+ * The two sides talk through the struct: the supervisor stores `phase` and wakes the server by
+ * writing its pid (a pid_t) to `wake_fd`; the server stores requests and wakes the supervisor with
+ * SIGUSR1.
+ */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+enum supervisor_phase {
+    SUPERVISOR_STARTING,
+    SUPERVISOR_FAILED,  /* nothing runs; `error` says why; the supervisor ends */
+    SUPERVISOR_RUNNING, /* exec succeeded; `leader` is set */
+    SUPERVISOR_EXITED,  /* leader reaped; `status` and `usage` are set; descendants may remain */
+};
+
+/* Requests, bits of `kill`. */
+enum supervisor_kill {
+    SUPERVISOR_KILL_ALL = 1,    /* kill every descendant */
+    SUPERVISOR_SPARE_SETSID = 2 /* with KILL_ALL: spare those outside the leader's session, and end */
+};
+
+#define SUPERVISOR_PATH_MAX 4352 /* PATH_MAX and a NAME_MAX component */
+#define SUPERVISOR_STACK 16384
+#define SUPERVISOR_CHILD_STACK 8192
+
+struct supervisor {
+    /* Written by the server before the start, constant afterwards. Strings are borrowed and must
+     * stay until the phase has left SUPERVISOR_STARTING. */
+    pid_t server;
+    int fds[3];  /* what becomes 0, 1 and 2 of the command */
+    int wake_fd;
+    bool tty;    /* fds[0] is a terminal to make the controlling one */
+    const char *program;
+    const char *search; /* PATH to look `program` up in, or NULL to take it as it is */
+    char *const *argv;
+    char *const *envp;
+    const char *cwd;
+    struct rlimit nofile; /* descriptor limits of the command */
+
+    /* Server to supervisor. */
+    _Atomic uint64_t signals; /* bit n-1: send signal n to the leader's group */
+    _Atomic unsigned kill;    /* enum supervisor_kill */
+
+    /* Supervisor to server; valid as `phase` says. */
+    _Atomic int phase;
+    int error; /* errno of the failed step */
+    pid_t leader;
+    int status; /* as of wait() */
+    struct rusage usage;
+
+    char path[SUPERVISOR_PATH_MAX]; /* scratch for the program search */
+    _Alignas(16) char child_stack[SUPERVISOR_CHILD_STACK];
+    _Alignas(16) char stack[SUPERVISOR_STACK];
+};
+
+/*
+ * Starts the supervisor for `s` (in MAP_SHARED memory). All signals must be blocked by the caller
+ * and stay blocked in the supervisor. Returns its pid or -errno. The result of the start follows
+ * through `phase`; the caller reaps the supervisor (SIGCHLD) and may then reuse the memory.
+ */
+pid_t supervisor_start(struct supervisor *s);

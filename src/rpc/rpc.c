@@ -1,0 +1,450 @@
+#include "rpc/rpc.h"
+
+#include "base/log.h"
+#include "base/utf8.h"
+#include "json/jsonw.h"
+#include "rpc/envelope.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sodium.h>
+#include <stdio.h>
+
+#define RPC_RESULT_KEEP (256 * 1024) /* a larger result buffer is given back */
+
+/* A message that waits for a lane. */
+struct rpc_waiting {
+    struct list node;
+    char *key; /* value of the method's key parameter, or NULL */
+    size_t key_len;
+    size_t n;
+    char text[];
+};
+
+void rpc_host_init(struct rpc_host *h, struct loop *loop, const struct rpc_method *methods,
+                   size_t count, size_t lanes, void (*peer_gone)(struct rpc_peer *p)) {
+    *h = (struct rpc_host){.loop = loop, .methods = methods, .method_count = count, .lanes = lanes};
+    h->peer_gone = peer_gone;
+    h->result = BUF_INIT(RPC_RESULT_MAX);
+    uint64_t seed;
+    randombytes_buf(&seed, sizeof seed);
+    json_doc_init(&h->doc, CONN_MSG_MAX, seed);
+}
+
+void rpc_host_fini(struct rpc_host *h) {
+    json_doc_fini(&h->doc);
+    buf_fini(&h->result);
+}
+
+static const struct rpc_method *rpc_find(const struct rpc_host *h, struct str name) {
+    for (size_t i = 0; i < h->method_count; i++) {
+        if (str_eqz(name, h->methods[i].name))
+            return &h->methods[i];
+    }
+    return NULL;
+}
+
+/* -- answers -- */
+
+/* Sends the parts as one message: built in place unless it has to leave in fragments. */
+static void rpc_send(struct rpc_peer *p, const struct str *parts, size_t count) {
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++)
+        n += parts[i].n;
+    _cleanup_free_ char *large = n > CONN_FRAME_OUT_MAX ? malloc(n) : NULL;
+    char *dst = n > CONN_FRAME_OUT_MAX ? large : conn_reserve(p->conn, n);
+    if (dst == NULL) {
+        conn_end(p->conn, 1011, "out of memory"); /* or it has ended already */
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (parts[i].n > 0)
+            dst = mempcpy(dst, parts[i].p, parts[i].n);
+    }
+    if (large != NULL)
+        conn_send(p->conn, (struct str){large, n});
+    else
+        conn_commit(p->conn, n);
+}
+
+static void rpc_send_result(struct rpc_peer *p, struct str id) {
+    struct buf *b = &p->host->result;
+    const struct str parts[] = {STR_LIT("{\"id\":"), id, STR_LIT(",\"result\":"), buf_str(b),
+                                STR_LIT("}")};
+    if (b->len > 0) {
+        rpc_send(p, parts, ARRAY_LEN(parts));
+    } else { /* every result has text: it did not fit */
+        log_error("an answer is too large: ending %s", p->conn->peer);
+        conn_end(p->conn, 1011, "an answer is too large");
+    }
+    if (b->cap > RPC_RESULT_KEEP)
+        buf_fini(b);
+}
+
+static void rpc_send_error(struct rpc_peer *p, struct str id, const struct err *e) {
+    _cleanup_buf_ struct buf b = BUF_INIT(ERR_MSG_MAX * 6 + 256);
+    int r = buf_putf(&b, "{\"error\":{\"code\":%d,\"message\":", e->code);
+    if (r == 0)
+        r = jsonw_str(&b, str_of(err_msg(e)));
+    const struct str parts[] = {buf_str(&b), STR_LIT("},\"id\":"), id, STR_LIT("}")};
+    if (r == 0)
+        rpc_send(p, parts, ARRAY_LEN(parts));
+    else
+        conn_end(p->conn, 1011, "out of memory");
+}
+
+/* -- kept calls -- */
+
+static struct rpc_call *rpc_keep_as(struct rpc_call *c, bool parked, struct err *e) {
+    struct rpc_call *k = calloc(1, sizeof *k);
+    char *id = malloc(c->id_len + 1);
+    if (k == NULL || id == NULL) {
+        free(k);
+        free(id);
+        err_os(e, ERR_INTERNAL, ENOMEM);
+        return NULL;
+    }
+    memcpy(id, c->id, c->id_len);
+    *k = (struct rpc_call){.peer = c->peer, .id = id, .id_len = c->id_len, .kept = true};
+    k->parked = parked;
+    list_append(&c->peer->calls, &k->node);
+    if (parked)
+        c->peer->parked++;
+    else
+        c->peer->running++;
+    return k;
+}
+
+struct rpc_call *rpc_keep(struct rpc_call *c, struct err *e) {
+    return rpc_keep_as(c, false, e);
+}
+
+struct rpc_call *rpc_park(struct rpc_call *c, struct err *e) {
+    if (c->peer->parked >= RPC_PARKED_MAX) {
+        err_set(e, ERR_INVALID_REQUEST,
+                "too many waiting requests on this connection (limit %d)", RPC_PARKED_MAX);
+        return NULL;
+    }
+    if (c->peer->ending)
+        loop_defer(c->peer->host->loop, &c->peer->pump); /* it will be told to expire */
+    return rpc_keep_as(c, true, e);
+}
+
+/* Takes a call off its peer's books; sending may end the peer, which must not find it there. */
+static struct rpc_peer *rpc_unlink(struct rpc_call *c) {
+    struct rpc_peer *p = steal_ptr(&c->peer);
+    if (p == NULL)
+        return NULL;
+    if (c->parked)
+        p->parked--;
+    else
+        p->running--;
+    list_remove(&c->node);
+    loop_defer(p->host->loop, &p->pump);
+    return p;
+}
+
+static void rpc_call_free(struct rpc_call *c) {
+    free(c->id);
+    free(c);
+}
+
+void rpc_forget(struct rpc_call *c) {
+    rpc_unlink(c);
+    rpc_call_free(c);
+}
+
+struct buf *rpc_result_begin(struct rpc_call *c) {
+    c->peer->host->result.len = 0;
+    return &c->peer->host->result;
+}
+
+void rpc_result_send(struct rpc_call *c) {
+    rpc_send_result(rpc_unlink(c), (struct str){c->id, c->id_len});
+    rpc_call_free(c);
+}
+
+void rpc_fail(struct rpc_call *c, const struct err *e) {
+    struct rpc_peer *p = rpc_unlink(c);
+    if (p != NULL)
+        rpc_send_error(p, (struct str){c->id, c->id_len}, e);
+    rpc_call_free(c);
+}
+
+/* -- running one message -- */
+
+static const struct str rpc_no_id = {"-1", 2};
+
+static void rpc_malformed(struct rpc_peer *p, const char *reason) {
+    _cleanup_err_ struct err e = ERR_INIT;
+    if (p->conn->stdio)
+        err_set(&e, ERR_INVALID_REQUEST,
+                "failed to parse JSON-RPC message from exec-server stdio: %s", reason);
+    else
+        err_set(&e, ERR_INVALID_REQUEST,
+                "failed to parse websocket JSON-RPC message from exec-server websocket %s: %s",
+                p->conn->peer, reason);
+    log_warn("malformed message from %s: %s", p->conn->peer, reason);
+    rpc_send_error(p, rpc_no_id, &e);
+}
+
+static void rpc_unexpected(struct rpc_peer *p, const char *what, struct str name) {
+    _cleanup_err_ struct err e = ERR_INIT;
+    err_set(&e, ERR_INVALID_REQUEST, "unexpected %s%.*s", what, (int)MIN(name.n, (size_t)256),
+            name.n ? name.p : "");
+    rpc_send_error(p, rpc_no_id, &e);
+}
+
+/* JSON text of an id as it is echoed: integers in canonical form. */
+static int rpc_id_text(const struct json_node *id, struct buf *b) {
+    int64_t v;
+    if (id->type == JSON_STRING)
+        return jsonw_str(b, json_str(id));
+    return json_i64(id, &v) < 0 ? -EINVAL : buf_putf(b, "%" PRId64, v);
+}
+
+static int rpc_check_life(const struct rpc_peer *p, const struct rpc_method *m, struct err *e) {
+    if (m->family == NULL || p->life == RPC_READY)
+        return 0;
+    return err_set(e, ERR_INVALID_REQUEST, "client must %s before using %s methods",
+                   p->life == RPC_NEW ? "call initialize" : "send initialized", m->family);
+}
+
+static enum rpc_outcome rpc_execute(struct rpc_call *c, const struct envelope *env,
+                                    struct buf *result, struct err *e) {
+    const struct rpc_method *m = rpc_find(c->peer->host, env->method);
+    if (m == NULL) {
+        err_set(e, ERR_METHOD_NOT_FOUND, "exec-server stub does not implement `%.*s` yet",
+                (int)MIN(env->method.n, (size_t)ERR_MSG_MAX), env->method.n ? env->method.p : "");
+        return RPC_ERROR;
+    }
+    _Alignas(max_align_t) char params[RPC_PARAMS_MAX];
+    if (m->decode(env->params, params, e) < 0 || rpc_check_life(c->peer, m, e) < 0)
+        return RPC_ERROR;
+    return m->run(c, params, result, e);
+}
+
+static void rpc_request(struct rpc_peer *p, const struct envelope *env) {
+    _cleanup_err_ struct err e = ERR_INIT;
+    _cleanup_buf_ struct buf id = BUF_INIT((size_t)CONN_MSG_MAX * 6);
+    if (rpc_id_text(env->id, &id) < 0) {
+        conn_end(p->conn, 1011, "out of memory");
+        return;
+    }
+    struct rpc_call c = {.peer = p, .id = id.p, .id_len = id.len};
+    enum rpc_outcome out = rpc_execute(&c, env, rpc_result_begin(&c), &e);
+    if (out == RPC_DONE)
+        rpc_send_result(p, buf_str(&id));
+    else if (out == RPC_ERROR)
+        rpc_send_error(p, buf_str(&id), &e);
+}
+
+static void rpc_notification(struct rpc_peer *p, const struct envelope *env) {
+    if (!str_eqz(env->method, "initialized")) {
+        rpc_unexpected(p, "notification: ", env->method);
+    } else if (p->life == RPC_NEW) {
+        rpc_unexpected(p, "notification before initialize: ", env->method);
+    } else {
+        p->life = RPC_READY;
+    }
+}
+
+static void rpc_dispatch(struct rpc_peer *p, const struct envelope *env) {
+    switch (env->kind) {
+    case ENVELOPE_REQUEST:
+        rpc_request(p, env);
+        break;
+    case ENVELOPE_NOTIFICATION:
+        rpc_notification(p, env);
+        break;
+    case ENVELOPE_RESPONSE:
+    case ENVELOPE_ERROR:
+        rpc_unexpected(p, "response", (struct str){NULL, 0});
+        break;
+    }
+}
+
+/* Parses text into the host's document. 0, or -EINVAL with the reason. */
+static int rpc_parse(struct rpc_peer *p, const char *text, size_t n, struct envelope *env,
+                     struct err *e) {
+    int r = json_parse(&p->host->doc, text, n, e);
+    if (r == -ENOMEM)
+        return err_set(e, ERR_INVALID_REQUEST, "out of memory");
+    return r < 0 ? r : envelope_read(json_root(&p->host->doc), env, e);
+}
+
+/* -- order -- */
+
+static bool rpc_lane_free(const struct rpc_peer *p) {
+    return p->running < p->host->lanes;
+}
+
+/* Value of the parameter that says what a request acts on; p NULL when there is none. */
+static struct str rpc_key_of(const struct rpc_method *m, const struct envelope *env) {
+    const struct json_node *v = NULL;
+    if (m != NULL && m->key != NULL && env->params != NULL && env->params->type == JSON_OBJECT)
+        v = json_get(env->params, m->key);
+    return v != NULL && v->type == JSON_STRING ? json_str(v) : (struct str){NULL, 0};
+}
+
+static bool rpc_key_waits(const struct rpc_peer *p, struct str key) {
+    list_for_each(n, &p->queue) {
+        const struct rpc_waiting *w = list_entry(n, struct rpc_waiting, node);
+        if (w->key != NULL && str_eq(key, (struct str){w->key, w->key_len}))
+            return true;
+    }
+    return false;
+}
+
+/* Whether a message may run although others wait or run. */
+static bool rpc_overtakes(const struct rpc_peer *p, const struct envelope *env, struct str key) {
+    if (p->life != RPC_READY)
+        return false;
+    const struct rpc_method *m = rpc_find(p->host, env->method);
+    if (env->kind != ENVELOPE_REQUEST || m == NULL)
+        return p->host->lanes > 1; /* answered inline when there are lanes */
+    return m->control && (key.p == NULL || !rpc_key_waits(p, key));
+}
+
+static void rpc_enqueue(struct rpc_peer *p, const char *text, size_t n, struct str key) {
+    struct rpc_waiting *w = malloc(sizeof *w + n);
+    char *k = key.p != NULL && w != NULL ? malloc(key.n + 1) : NULL;
+    if (w == NULL || (key.p != NULL && k == NULL)) {
+        free(w);
+        conn_end(p->conn, 1011, "out of memory");
+        return;
+    }
+    if (k != NULL && key.n > 0)
+        memcpy(k, key.p, key.n);
+    w->key = k;
+    w->key_len = key.n;
+    w->n = n;
+    memcpy(w->text, text, n);
+    list_append(&p->queue, &w->node);
+    p->queued++;
+    p->queued_bytes += n;
+    if (p->queued >= RPC_QUEUE_MAX || p->queued_bytes >= RPC_QUEUE_BYTES)
+        conn_pause(p->conn, true);
+}
+
+static void rpc_unqueue(struct rpc_peer *p, struct rpc_waiting *w) {
+    list_remove(&w->node);
+    p->queued--;
+    p->queued_bytes -= w->n;
+    if (p->queued <= RPC_QUEUE_MAX / 2 && p->queued_bytes <= RPC_QUEUE_BYTES / 2)
+        conn_pause(p->conn, false);
+}
+
+void rpc_peer_message(struct rpc_peer *p, char *text, size_t n, bool utf8) {
+    _cleanup_err_ struct err e = ERR_INIT;
+    struct envelope env;
+    bool busy = !rpc_lane_free(p) || !list_empty(&p->queue);
+    if (!utf8 && !utf8_valid(text, n)) {
+        /* A line that is no text ends stdio; a binary message is merely malformed. */
+        if (p->conn->stdio)
+            conn_end(p->conn, 1007, "");
+        else
+            rpc_malformed(p, "invalid UTF-8");
+        return;
+    }
+    int r = rpc_parse(p, text, n, &env, &e);
+    struct str key = {NULL, 0};
+    bool overtake = p->host->lanes > 1 && p->life == RPC_READY;
+    if (r == 0) {
+        key = rpc_key_of(rpc_find(p->host, env.method), &env);
+        overtake = busy && rpc_overtakes(p, &env, key);
+    }
+    if (busy && !overtake)
+        rpc_enqueue(p, text, n, key);
+    else if (r < 0)
+        rpc_malformed(p, err_msg(&e));
+    else
+        rpc_dispatch(p, &env);
+    json_doc_trim(&p->host->doc);
+}
+
+static void rpc_run_waiting(struct rpc_peer *p, struct rpc_waiting *w) {
+    _cleanup_err_ struct err e = ERR_INIT;
+    struct envelope env;
+    if (rpc_parse(p, w->text, w->n, &env, &e) < 0)
+        rpc_malformed(p, err_msg(&e));
+    else
+        rpc_dispatch(p, &env);
+    json_doc_trim(&p->host->doc);
+    free(w->key);
+    free(w);
+}
+
+/* At the end of input what stepped aside is answered with what there is. */
+static void rpc_expire_parked(struct rpc_peer *p) {
+    for (bool again = true; again;) {
+        again = false;
+        list_for_each(n, &p->calls) {
+            struct rpc_call *c = list_entry(n, struct rpc_call, node);
+            if (c->parked && c->expire != NULL) {
+                c->expire(c); /* frees c, maybe others: start over */
+                again = true;
+                break;
+            }
+        }
+    }
+}
+
+static void rpc_on_pump(struct loop_task *t) {
+    struct rpc_peer *p = container_of(t, struct rpc_peer, pump);
+    for (struct list *n; rpc_lane_free(p) && (n = list_first(&p->queue)) != NULL;) {
+        if (!conn_is_open(p->conn) || p->conn->outq.bytes >= CONN_OUT_MAX)
+            break;
+        struct rpc_waiting *w = list_entry(n, struct rpc_waiting, node);
+        rpc_unqueue(p, w);
+        rpc_run_waiting(p, w);
+    }
+    if (!p->ending)
+        return;
+    rpc_expire_parked(p);
+    if (list_empty(&p->queue) && list_empty(&p->calls))
+        conn_end(p->conn, 1000, "");
+}
+
+void rpc_peer_input_end(struct rpc_peer *p) {
+    p->ending = true;
+    loop_defer(p->host->loop, &p->pump);
+}
+
+/* -- life -- */
+
+void rpc_peer_resume(struct rpc_peer *p) {
+    if (!list_empty(&p->queue))
+        loop_defer(p->host->loop, &p->pump);
+}
+
+struct rpc_peer *rpc_peer_new(struct rpc_host *h, struct conn *conn) {
+    struct rpc_peer *p = calloc(1, sizeof *p);
+    if (p == NULL)
+        return NULL;
+    p->host = h;
+    p->conn = conn;
+    list_init(&p->queue);
+    list_init(&p->calls);
+    p->pump.fn = rpc_on_pump;
+    return p;
+}
+
+void rpc_peer_free(struct rpc_peer *p) {
+    for (struct list *n; (n = list_first(&p->calls)) != NULL;) {
+        struct rpc_call *c = list_entry(n, struct rpc_call, node);
+        list_remove(&c->node);
+        c->peer = NULL;
+        if (c->cancelled != NULL)
+            c->cancelled(c);
+    }
+    for (struct list *n; (n = list_first(&p->queue)) != NULL;) {
+        struct rpc_waiting *w = list_entry(n, struct rpc_waiting, node);
+        list_remove(&w->node);
+        free(w->key);
+        free(w);
+    }
+    loop_task_del(&p->pump);
+    p->host->peer_gone(p);
+    free(p);
+}

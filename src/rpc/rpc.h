@@ -1,0 +1,130 @@
+#pragma once
+/*
+ * Requests of one connection: lifecycle, order of execution, answers.
+ *
+ * Order. Requests run one after another (or up to `lanes` at a time, begun in order). A call that
+ * cannot be answered at once keeps its lane until it is (rpc_keep), unless it steps aside
+ * (rpc_park): then the next one runs. Control methods overtake what waits, except an earlier waiting
+ * request that names the same process or handle.
+ *
+ * Maxima per connection: RPC_QUEUE_MAX requests or RPC_QUEUE_BYTES of text wait for a lane (then
+ * input pauses until some have run); RPC_PARKED_MAX calls step aside (more are refused).
+ */
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "json/json.h"
+#include "loop/loop.h"
+#include "net/conn.h"
+
+#define RPC_QUEUE_MAX 4096
+#define RPC_QUEUE_BYTES ((size_t)CONN_MSG_MAX)
+#define RPC_PARKED_MAX 1024
+#define RPC_RESULT_MAX ((size_t)CONN_MSG_MAX) /* bytes of one answer */
+
+struct rpc_peer;
+struct rpc_call;
+
+/* What a handler did. */
+enum rpc_outcome {
+    RPC_DONE,  /* the result's JSON text was appended to `result` */
+    RPC_ERROR, /* e says why */
+    RPC_LATER, /* the call was kept and will be answered */
+};
+
+struct rpc_method {
+    const char *name;
+    const char *family; /* as in "client must call initialize before using FAMILY methods" */
+    const char *key;    /* the parameter that names what it acts on, or NULL */
+    bool control;       /* overtakes */
+    /*
+     * Two steps, since bad params are reported before a missing handshake: `decode` checks the
+     * params into the space it is given (the table's largest params struct), `run` acts on them.
+     */
+    int (*decode)(const struct json_node *params, void *out, struct err *e);
+    enum rpc_outcome (*run)(struct rpc_call *c, void *params, struct buf *result, struct err *e);
+};
+
+#define RPC_PARAMS_MAX 1024 /* bytes of decoded params */
+
+/* What the peers of a server share. */
+struct rpc_host {
+    struct loop *loop;
+    const struct rpc_method *methods;
+    size_t method_count;
+    size_t lanes; /* >= 1 */
+    struct json_doc doc;
+    struct buf result; /* the result being built */
+    void (*peer_gone)(struct rpc_peer *p);
+};
+
+void rpc_host_init(struct rpc_host *h, struct loop *loop, const struct rpc_method *methods,
+                   size_t count, size_t lanes, void (*peer_gone)(struct rpc_peer *p));
+void rpc_host_fini(struct rpc_host *h);
+
+enum rpc_life { RPC_NEW, RPC_GREETED, RPC_READY };
+
+struct rpc_peer {
+    struct rpc_host *host;
+    struct conn *conn;
+    void *user; /* the owner's: the session once there is one */
+    enum rpc_life life;
+    bool ending;        /* no more input: answer what is there, then end */
+    struct list queue;  /* struct rpc_waiting: not begun, in order */
+    size_t queued, queued_bytes;
+    struct list calls;  /* kept calls */
+    size_t running;     /* of them, those that hold a lane */
+    size_t parked;      /* of them, those that stepped aside */
+    size_t parked_bytes; /* what those hold; kept by their owners */
+    struct loop_task pump;
+};
+
+/* A call. In a handler it lives on the stack; rpc_keep() makes it last. */
+struct rpc_call {
+    struct list node;
+    struct rpc_peer *peer; /* NULL: nobody waits for the answer any more */
+    char *id;              /* JSON text of the id; owned by a kept call, else borrowed */
+    size_t id_len;
+    bool kept, parked;
+    void *user;
+    void (*cancelled)(struct rpc_call *c); /* the connection is gone; must free the call */
+    void (*expire)(struct rpc_call *c);    /* answer now with what there is (end of input) */
+};
+
+/* A new peer for a connection; NULL when out of memory. */
+struct rpc_peer *rpc_peer_new(struct rpc_host *h, struct conn *conn);
+
+/* The connection is gone: cancels calls, tells peer_gone, frees the peer. */
+void rpc_peer_free(struct rpc_peer *p);
+
+/* There is room for answers again. */
+void rpc_peer_resume(struct rpc_peer *p);
+
+/* A message arrived. `utf8`: it is known to be valid UTF-8. */
+void rpc_peer_message(struct rpc_peer *p, char *text, size_t n, bool utf8);
+
+/* No more messages will come; conn_end() follows when all is answered. */
+void rpc_peer_input_end(struct rpc_peer *p);
+
+/*
+ * Keeps a call beyond its handler, holding its lane. NULL when out of memory (e is set). Without a
+ * `cancelled` callback a call outlives its connection; its answer is then dropped.
+ */
+struct rpc_call *rpc_keep(struct rpc_call *c, struct err *e);
+
+/* The same, stepping aside. NULL with e set, also when too many already have. */
+struct rpc_call *rpc_park(struct rpc_call *c, struct err *e);
+
+/*
+ * Answers a kept call whose peer is set: append the result's JSON to the buffer, then
+ * rpc_result_send() frees c. A handler that answers other calls does so before it writes its own
+ * result: there is one buffer.
+ */
+struct buf *rpc_result_begin(struct rpc_call *c);
+void rpc_result_send(struct rpc_call *c);
+
+/* Answers a kept call with an error and frees it. */
+void rpc_fail(struct rpc_call *c, const struct err *e);
+
+/* Frees a kept call without an answer. */
+void rpc_forget(struct rpc_call *c);

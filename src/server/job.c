@@ -1,0 +1,256 @@
+#include "server/job.h"
+
+#include "base/log.h"
+#include "server/job_wait.h"
+#include "server/notify.h"
+
+#include <errno.h>
+
+struct job *job_find(const struct session *s, struct str id) {
+    struct hash_node *n = hash_find(&s->jobs, id);
+    return n ? container_of(n, struct job, node) : NULL;
+}
+
+/* -- retention of closed jobs -- */
+
+/* Forgets the output of a closed job; its entry stays. */
+static void job_drop_output(struct job *j) {
+    j->server->retained_bytes -= j->retained_bytes;
+    j->retained_bytes = 0;
+    outlog_fini(&j->proc.log);
+}
+
+static void job_unlist(struct job *j) {
+    if (!j->listed)
+        return;
+    j->listed = false;
+    hash_remove(&j->session->jobs, &j->node);
+}
+
+/* Takes a closed job off the retained list. */
+static void job_unretain(struct job *j) {
+    if (!j->retained)
+        return;
+    j->retained = false;
+    loop_timer_del(&j->server->loop, &j->retention);
+    list_remove(&j->link);
+    job_drop_output(j);
+    j->server->retained_count--;
+}
+
+/* The entry goes; what the command left running lives on with the session. */
+static void job_expire(struct job *j) {
+    job_unretain(j);
+    job_fail_waiters(j);
+    job_unlist(j);
+    if (proc_is_gone(&j->proc)) {
+        job_free(j);
+        return;
+    }
+    proc_abandon(&j->proc, false, false);
+    list_append(&j->session->leftovers, &j->link);
+}
+
+static void job_on_retention(struct loop_timer *t) {
+    job_expire(container_of(t, struct job, retention));
+}
+
+static struct job *job_longest_closed(struct server *s) {
+    struct list *n = list_first(&s->retained);
+    return n ? list_entry(n, struct job, link) : NULL;
+}
+
+/* Keeps the promise of bounded retention: the longest closed lose their output first. */
+static void job_bound_retention(struct server *s) {
+    while (s->retained_count > SERVER_CLOSED_MAX)
+        job_expire(job_longest_closed(s));
+    if (s->retained_bytes <= SERVER_RETAINED_MAX)
+        return;
+    list_for_each(n, &s->retained) {
+        job_drop_output(list_entry(n, struct job, link));
+        if (s->retained_bytes <= SERVER_RETAINED_MAX)
+            break;
+    }
+}
+
+static void job_retain(struct job *j) {
+    struct server *s = j->server;
+    j->retained = true;
+    j->retained_bytes = outlog_memory(&j->proc.log);
+    s->retained_bytes += j->retained_bytes;
+    s->retained_count++;
+    list_append(&s->retained, &j->link);
+    if (loop_timer_set(&s->loop, &j->retention, s->opt->closed_retention_ms * LOOP_MS) < 0)
+        log_error("out of memory: a closed process is kept until its session ends");
+    job_bound_retention(s);
+}
+
+/* -- what the process says -- */
+
+static void job_answer_start(struct job *j, int error) {
+    struct rpc_call *c = steal_ptr(&j->start_call);
+    if (c == NULL)
+        return;
+    if (error != 0) {
+        _cleanup_err_ struct err e = ERR_INIT;
+        err_os(&e, ERR_INTERNAL, error);
+        rpc_fail(c, &e);
+    } else if (c->peer == NULL) {
+        rpc_forget(c);
+    } else {
+        struct buf *b = rpc_result_begin(c);
+        if (buf_putz(b, "{\"processId\":") < 0 || buf_put(b, j->id_json.p, j->id_json.n) < 0 ||
+            buf_putz(b, ",\"sandboxType\":\"none\"}") < 0)
+            b->len = 0;
+        rpc_result_send(c);
+    }
+}
+
+static void job_on_started(struct proc *p, int error) {
+    struct job *j = container_of(p, struct job, proc);
+    arena_fini(&j->start);
+    job_answer_start(j, error);
+    if (error == 0) {
+        proc_begin_output(p);
+        return;
+    }
+    /* The id is free at once; the memory goes with the supervisor. */
+    job_unlist(j);
+    proc_abandon(p, false, false);
+    j->session = NULL;
+    list_append(&j->server->dying, &j->link);
+}
+
+static void job_on_output(struct proc *p, uint64_t seq, enum outlog_stream stream, const char *data,
+                          size_t n) {
+    struct job *j = container_of(p, struct job, proc);
+    notify_output(j, seq, stream, data, n);
+    job_wake_waits(j);
+}
+
+static void job_on_exited(struct proc *p, uint64_t seq) {
+    struct job *j = container_of(p, struct job, proc);
+    notify_exited(j, seq);
+    job_wake_waits(j);
+}
+
+static void job_on_closed(struct proc *p, uint64_t seq) {
+    struct job *j = container_of(p, struct job, proc);
+    notify_closed(j, seq);
+    job_wake_waits(j);
+    job_pump_writes(j);
+    job_retain(j);
+}
+
+static void job_on_stdin_room(struct proc *p) {
+    job_pump_writes(container_of(p, struct job, proc));
+}
+
+static void job_on_gone(struct proc *p) {
+    struct job *j = container_of(p, struct job, proc);
+    struct server *s = j->server;
+    if (!j->listed)
+        job_free(j); /* was a leftover, or dying */
+    server_check_stopped(s);
+}
+
+static const struct proc_ops job_ops = {
+    .started = job_on_started,
+    .output = job_on_output,
+    .exited = job_on_exited,
+    .closed = job_on_closed,
+    .stdin_room = job_on_stdin_room,
+    .gone = job_on_gone,
+};
+
+/* -- life -- */
+
+static int job_set_id(struct job *j, struct str id) {
+    _cleanup_buf_ struct buf json = BUF_INIT(JOB_ID_MAX * 6 + 2);
+    char *copy = malloc(id.n + 1);
+    if (copy == NULL || notify_put_id(&json, id) < 0) {
+        free(copy);
+        return -ENOMEM;
+    }
+    if (id.n > 0)
+        memcpy(copy, id.p, id.n);
+    j->id = (struct str){copy, id.n};
+    j->id_json = buf_str(&json);
+    json.p = NULL;
+    return 0;
+}
+
+struct job *job_new(struct session *s, struct str id) {
+    struct job *j = calloc(1, sizeof *j);
+    if (j == NULL)
+        return NULL;
+    j->session = s;
+    j->server = s->server;
+    j->start = ARENA_INIT((size_t)CONN_MSG_MAX * 2);
+    list_init(&j->link);
+    list_init(&j->waits);
+    list_init(&j->writes);
+    j->retention.fn = job_on_retention;
+    proc_init(&j->proc, &s->server->procs, &job_ops, &s->gate, SERVER_OUTPUT_RETAINED);
+    if (job_set_id(j, id) < 0 || hash_add(&s->jobs, &j->node, j->id) < 0) {
+        job_free(j);
+        return NULL;
+    }
+    j->listed = true;
+    return j;
+}
+
+int job_start(struct job *j, const struct spawn_spec *spec) {
+    int r = proc_start(&j->proc, spec);
+    if (r < 0)
+        job_free(j);
+    return r;
+}
+
+void job_free(struct job *j) {
+    job_unlist(j);
+    list_remove(&j->link);
+    proc_fini(&j->proc);
+    arena_fini(&j->start);
+    free((char *)j->id.p);
+    free((char *)j->id_json.p);
+    free(j);
+}
+
+/* Hands the job to the server until its last descendant is dead. */
+static void job_let_die(struct job *j, bool spare_setsid) {
+    job_unretain(j);
+    job_unlist(j);
+    list_remove(&j->link);
+    if (proc_is_gone(&j->proc)) {
+        job_free(j);
+        return;
+    }
+    proc_abandon(&j->proc, true, spare_setsid);
+    j->session = NULL;
+    list_append(&j->server->dying, &j->link);
+}
+
+void job_cancel_start(struct job *j) {
+    struct rpc_call *c = steal_ptr(&j->start_call);
+    if (c != NULL) {
+        _cleanup_err_ struct err e = ERR_INIT;
+        err_set(&e, ERR_INVALID_REQUEST, "process %.*s start was cancelled", (int)j->id.n, j->id.p);
+        rpc_fail(c, &e);
+    }
+    job_let_die(j, false);
+}
+
+bool job_terminate(struct job *j) {
+    if (!proc_terminate(&j->proc))
+        return false;
+    job_pump_writes(j);
+    return true;
+}
+
+void job_kill(struct job *j) {
+    if (j->start_call != NULL)
+        rpc_forget(steal_ptr(&j->start_call));
+    job_fail_waiters(j);
+    job_let_die(j, j->server->opt->keep_detached);
+}

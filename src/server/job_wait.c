@@ -1,0 +1,279 @@
+#include "server/job_wait.h"
+
+#include "json/base64.h"
+#include "server/notify.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+/* -- reads -- */
+
+struct job_wait {
+    struct list node;
+    struct job *job;
+    struct rpc_call *call;
+    struct job_read read;
+    struct loop_timer deadline;
+};
+
+bool job_read_ready(const struct job *j, uint64_t after) {
+    const struct proc *p = &j->proc;
+    return outlog_find(&p->log, after) < p->log.count || p->state == PROC_CLOSED ||
+           (p->state >= PROC_EXITED && after < p->next_seq - 1);
+}
+
+/* Bytes of a chunk in one piece: in the ring, or joined in the scratch buffer. */
+static const char *job_chunk_bytes(const struct job *j, const struct outlog_chunk *c) {
+    struct str s[2];
+    outlog_bytes(&j->proc.log, c, s);
+    if (s[1].n == 0)
+        return s[0].p;
+    char *joined = j->proc.host->scratch;
+    memcpy(joined, s[0].p, s[0].n);
+    memcpy(joined + s[0].n, s[1].p, s[1].n);
+    return joined;
+}
+
+static int job_put_chunk(const struct job *j, const struct outlog_chunk *c, struct buf *b) {
+    int r = buf_putf(b, "{\"seq\":%" PRIu64 ",\"stream\":\"%s\",\"chunk\":\"", c->seq,
+                     notify_stream_name(c->stream));
+    if (r == 0)
+        r = buf_reserve(b, base64_encoded_len(c->len) + 3);
+    if (r < 0)
+        return r;
+    b->len += base64_encode(b->p + b->len, job_chunk_bytes(j, c), c->len);
+    return buf_putz(b, "\"}");
+}
+
+/* The chunks a read asks for; *last becomes the seq of the last one, if any. */
+static int job_put_chunks(const struct job *j, const struct job_read *r, struct buf *b,
+                          uint64_t *last) {
+    uint64_t total = 0;
+    size_t first = outlog_find(&j->proc.log, r->after);
+    for (size_t i = first; i < j->proc.log.count; i++) {
+        const struct outlog_chunk *c = outlog_at(&j->proc.log, i);
+        /* The first chunk always goes, whole; further ones only within the limit. */
+        if (i > first && (total >= r->max_bytes || c->len > r->max_bytes - total))
+            break;
+        int err = i > first ? buf_putc(b, ',') : 0;
+        if (err == 0)
+            err = job_put_chunk(j, c, b);
+        if (err < 0)
+            return err;
+        total += c->len;
+        *last = c->seq;
+    }
+    return 0;
+}
+
+static int job_put_status(const struct proc *p, uint64_t next, struct buf *b) {
+    bool exited = p->state >= PROC_EXITED;
+    char code[16] = "null", name[16] = "";
+    if (exited)
+        snprintf(code, sizeof code, "%d", p->exit_code);
+    if (exited && p->signal != 0)
+        proc_signal_name(p->signal, name);
+    int r = buf_putf(b,
+                     "],\"nextSeq\":%" PRIu64 ",\"exited\":%s,\"exitCode\":%s,\"closed\":%s,"
+                     "\"failure\":null,\"sandboxDenied\":false",
+                     next, exited ? "true" : "false", code,
+                     p->state == PROC_CLOSED ? "true" : "false");
+    if (r == 0 && name[0] != '\0')
+        r = buf_putf(b, ",\"signal\":\"%s\"", name);
+    return r < 0 ? r : buf_putc(b, '}');
+}
+
+int job_put_read(struct job *j, const struct job_read *r, struct buf *b) {
+    uint64_t last = 0;
+    int err = buf_putz(b, "{\"chunks\":[");
+    if (err == 0)
+        err = job_put_chunks(j, r, b, &last);
+    uint64_t next = r->max_bytes != UINT64_MAX && last != 0 ? last + 1 : j->proc.next_seq;
+    return err < 0 ? err : job_put_status(&j->proc, next, b);
+}
+
+static void job_wait_free(struct job_wait *w) {
+    loop_timer_del(&w->job->server->loop, &w->deadline);
+    list_remove(&w->node);
+    free(w);
+}
+
+static void job_wait_answer(struct job_wait *w) {
+    struct rpc_call *c = w->call;
+    struct buf *b = rpc_result_begin(c);
+    if (job_put_read(w->job, &w->read, b) < 0)
+        b->len = 0;
+    job_wait_free(w);
+    rpc_result_send(c);
+}
+
+static void job_wait_on_deadline(struct loop_timer *t) {
+    job_wait_answer(container_of(t, struct job_wait, deadline));
+}
+
+static void job_wait_expire(struct rpc_call *c) {
+    job_wait_answer(c->user);
+}
+
+static void job_wait_cancelled(struct rpc_call *c) {
+    job_wait_free(c->user);
+    rpc_forget(c);
+}
+
+int job_wait_read(struct job *j, struct rpc_call *c, const struct job_read *r, uint64_t ms,
+                  struct err *e) {
+    struct job_wait *w = calloc(1, sizeof *w);
+    if (w == NULL)
+        return err_os(e, ERR_INTERNAL, ENOMEM);
+    *w = (struct job_wait){.job = j, .read = *r, .deadline.fn = job_wait_on_deadline};
+    uint64_t delay;
+    bool forever = __builtin_mul_overflow(ms, LOOP_MS, &delay);
+    if (!forever && loop_timer_set(&j->server->loop, &w->deadline, delay) < 0) {
+        free(w);
+        return err_os(e, ERR_INTERNAL, ENOMEM);
+    }
+    list_append(&j->waits, &w->node);
+    w->call = rpc_park(c, e);
+    if (w->call == NULL) {
+        job_wait_free(w);
+        return -EAGAIN;
+    }
+    w->call->user = w;
+    w->call->cancelled = job_wait_cancelled;
+    w->call->expire = job_wait_expire;
+    return 0;
+}
+
+void job_wake_waits(struct job *j) {
+    list_for_each(n, &j->waits) {
+        struct job_wait *w = list_entry(n, struct job_wait, node);
+        if (job_read_ready(j, w->read.after))
+            job_wait_answer(w);
+    }
+}
+
+/* -- writes -- */
+
+/* A write that waits for room; nothing of it has been written. */
+struct job_write {
+    struct list node;
+    struct job *job;
+    struct rpc_call *call;
+    bool has_id;
+    struct inq_id id;
+    size_t n;
+    char data[];
+};
+
+/* One attempt. JOB_WRITE_WAITING when the queue is full. */
+static enum job_write_status job_write_now(struct job *j, const struct inq_id *id, const char *data,
+                                           size_t n, struct err *e) {
+    struct proc *p = &j->proc;
+    if (p->state == PROC_STARTING)
+        return JOB_WRITE_STARTING;
+    if (id != NULL && inq_seen(&p->inq, *id))
+        return JOB_WRITE_ACCEPTED;
+    int r = proc_write(p, data, n);
+    if (r == -EAGAIN)
+        return JOB_WRITE_WAITING;
+    if (r == -ENOTCONN)
+        return JOB_WRITE_STDIN_CLOSED;
+    if (r == 0 && id != NULL)
+        r = inq_remember(&p->inq, *id);
+    if (r == 0)
+        return JOB_WRITE_ACCEPTED;
+    err_set(e, ERR_INTERNAL, "failed to write to process stdin");
+    return JOB_WRITE_FAILED;
+}
+
+static void job_write_free(struct job_write *w) {
+    if (w->call->peer != NULL)
+        w->call->peer->parked_bytes -= w->n;
+    list_remove(&w->node);
+    free(w);
+}
+
+static void job_write_cancelled(struct rpc_call *c) {
+    job_write_free(c->user);
+    rpc_forget(c);
+}
+
+static void job_write_fail(struct rpc_call *c) {
+    _cleanup_err_ struct err e = ERR_INIT;
+    err_set(&e, ERR_INTERNAL, "failed to write to process stdin");
+    job_write_free(c->user);
+    rpc_fail(c, &e);
+}
+
+static enum job_write_status job_park_write(struct job *j, struct rpc_call *c,
+                                            const struct inq_id *id, const char *data, size_t n,
+                                            struct err *e) {
+    struct rpc_peer *peer = c->peer;
+    if (peer->parked_bytes + n > JOB_PARKED_BYTES_MAX) {
+        err_set(e, ERR_INVALID_REQUEST,
+                "too many bytes wait to be written on this connection (limit %u)",
+                JOB_PARKED_BYTES_MAX);
+        return JOB_WRITE_FAILED;
+    }
+    struct job_write *w = malloc(sizeof *w + n);
+    struct rpc_call *kept = NULL;
+    if (w == NULL)
+        err_os(e, ERR_INTERNAL, ENOMEM);
+    else
+        kept = rpc_park(c, e);
+    if (kept == NULL) {
+        free(w);
+        return JOB_WRITE_FAILED;
+    }
+    *w = (struct job_write){.job = j, .call = kept, .has_id = id != NULL, .n = n};
+    if (id != NULL)
+        w->id = *id;
+    memcpy(w->data, data, n);
+    kept->user = w;
+    kept->cancelled = job_write_cancelled;
+    kept->expire = job_write_fail;
+    peer->parked_bytes += n;
+    list_append(&j->writes, &w->node);
+    return JOB_WRITE_WAITING;
+}
+
+enum job_write_status job_write(struct job *j, struct rpc_call *c, struct str write_id,
+                                const char *data, size_t n, struct err *e) {
+    struct inq_id id, *known = NULL;
+    if (write_id.p != NULL) {
+        id = inq_digest(j->server->write_key, write_id);
+        known = &id;
+    }
+    enum job_write_status s = JOB_WRITE_WAITING; /* behind earlier ones */
+    if (list_empty(&j->writes) || (known != NULL && inq_seen(&j->proc.inq, id)))
+        s = job_write_now(j, known, data, n, e);
+    return s == JOB_WRITE_WAITING ? job_park_write(j, c, known, data, n, e) : s;
+}
+
+void job_pump_writes(struct job *j) {
+    for (struct list *node; (node = list_first(&j->writes)) != NULL;) {
+        struct job_write *w = list_entry(node, struct job_write, node);
+        struct rpc_call *c = w->call;
+        _cleanup_err_ struct err e = ERR_INIT;
+        enum job_write_status s = job_write_now(j, w->has_id ? &w->id : NULL, w->data, w->n, &e);
+        if (s == JOB_WRITE_WAITING)
+            return;
+        if (s != JOB_WRITE_ACCEPTED) {
+            job_write_fail(c);
+            continue;
+        }
+        job_write_free(w);
+        struct buf *b = rpc_result_begin(c);
+        if (buf_putz(b, "{\"status\":\"accepted\"}") < 0)
+            b->len = 0;
+        rpc_result_send(c);
+    }
+}
+
+void job_fail_waiters(struct job *j) {
+    for (struct list *n; (n = list_first(&j->waits)) != NULL;)
+        job_wait_cancelled(list_entry(n, struct job_wait, node)->call);
+    for (struct list *n; (n = list_first(&j->writes)) != NULL;)
+        job_write_cancelled(list_entry(n, struct job_write, node)->call);
+}

@@ -1,0 +1,78 @@
+/* exec-server: start and control processes for a remote coding agent. */
+
+#include "base/log.h"
+#include "server/options.h"
+#include "server/server.h"
+
+#include <fcntl.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+/* Descriptors 0 to 2 must be taken, or a socket could end up as somebody's stdout. */
+static void main_fill_std_fds(void) {
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    while (fd >= 0 && fd <= 2);
+    if (fd > 2)
+        close(fd);
+}
+
+/* Raises the soft descriptor limit for the server; the old one is given to its commands. */
+static struct rlimit main_raise_nofile(void) {
+    struct rlimit old = {1024, 4096};
+    if (getrlimit(RLIMIT_NOFILE, &old) == 0 && old.rlim_cur < old.rlim_max) {
+        struct rlimit high = {old.rlim_max, old.rlim_max};
+        (void)setrlimit(RLIMIT_NOFILE, &high);
+    }
+    return old;
+}
+
+static int main_fail(const char *what) {
+    fprintf(stderr, "Error: %s\n", what);
+    return 1;
+}
+
+static int main_serve(struct options *opt) {
+    _cleanup_err_ struct err e = ERR_INIT;
+    struct server s;
+    struct rlimit nofile = main_raise_nofile();
+    int r = server_init(&s, opt, nofile, &e);
+    if (r == 0)
+        r = server_listen(&s, &e);
+    int code = r < 0 ? main_fail(err_msg(&e)) : 0;
+    if (r == 0 && server_run(&s) < 0)
+        code = main_fail("the event loop failed");
+    server_fini(&s);
+    return code;
+}
+
+int main(int argc, char **argv) {
+    main_fill_std_fds();
+    struct options opt;
+    switch (options_parse(argc, argv, &opt, stdout, stderr)) {
+    case OPTIONS_EXIT_0:
+        return 0;
+    case OPTIONS_USAGE:
+        return 2;
+    case OPTIONS_ERROR:
+        return 1;
+    case OPTIONS_RUN:
+        break;
+    }
+    log_init(opt.log_level, STDERR_FILENO);
+    if (sodium_init() < 0)
+        return main_fail("no source of randomness");
+    if (options_unauthenticated_exposed(&opt))
+        fprintf(stderr, "WARNING: listening beyond loopback without authentication; anyone who can "
+                        "reach this port can run commands (see --ws-auth, --require-auth)\n");
+    int in_flags = fcntl(STDIN_FILENO, F_GETFL), out_flags = fcntl(STDOUT_FILENO, F_GETFL);
+    int code = main_serve(&opt);
+    if (opt.listen == OPTIONS_LISTEN_STDIO) { /* they may be shared with others */
+        (void)fcntl(STDIN_FILENO, F_SETFL, in_flags);
+        (void)fcntl(STDOUT_FILENO, F_SETFL, out_flags);
+    }
+    options_fini(&opt);
+    return code;
+}

@@ -1,0 +1,206 @@
+#include "server/server.h"
+
+#include "base/log.h"
+#include "server/info.h"
+#include "server/job.h"
+#include "server/listener.h"
+#include "server/methods.h"
+#include "server/session.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sodium.h>
+#include <sys/signalfd.h>
+
+/* -- connections -- */
+
+static struct server *server_of(struct conn *c) {
+    return c->host->owner;
+}
+
+static void server_on_open(struct conn *c) {
+    c->user = rpc_peer_new(&server_of(c)->rpc, c);
+    if (c->user == NULL)
+        conn_end(c, 1011, "out of memory");
+}
+
+static void server_on_message(struct conn *c, char *data, size_t n, bool utf8) {
+    rpc_peer_message(c->user, data, n, utf8);
+}
+
+static void server_on_pressure(struct conn *c, bool high) {
+    struct rpc_peer *p = c->user;
+    struct session *s = p->user;
+    if (s != NULL && high)
+        proc_gate_close(&s->gate);
+    else if (s != NULL)
+        proc_gate_open(&s->gate);
+    if (!high)
+        rpc_peer_resume(p);
+}
+
+static void server_on_input_end(struct conn *c) {
+    rpc_peer_input_end(c->user);
+}
+
+static void server_on_gone(struct conn *c) {
+    struct server *s = server_of(c);
+    if (c->user != NULL)
+        rpc_peer_free(steal_ptr(&c->user));
+    if (c->stdio)
+        server_stop(s);
+}
+
+static const struct conn_ops server_conn_ops = {
+    .open = server_on_open,
+    .message = server_on_message,
+    .pressure = server_on_pressure,
+    .input_end = server_on_input_end,
+    .gone = server_on_gone,
+};
+
+static void server_on_peer_gone(struct rpc_peer *p) {
+    if (p->user != NULL)
+        session_detach(p->user);
+}
+
+/* -- stopping -- */
+
+void server_check_stopped(struct server *s) {
+    if (s->stopping && s->procs.spawner.live == 0)
+        s->loop.stop = true;
+}
+
+static void server_on_stop_timer(struct loop_timer *t) {
+    struct server *s = container_of(t, struct server, stop_timer);
+    log_error("%zu processes could not be ended in time", s->procs.spawner.live);
+    s->loop.stop = true;
+}
+
+static void server_end_sessions(struct server *s) {
+    for (size_t i = 0; i < s->sessions.nbuckets; i++) {
+        while (s->sessions.nbuckets > 0 && s->sessions.buckets[i] != NULL)
+            session_end(container_of(s->sessions.buckets[i], struct session, node));
+    }
+}
+
+void server_stop(struct server *s) {
+    if (s->stopping) {
+        s->loop.stop = true; /* asked twice: at once */
+        return;
+    }
+    s->stopping = true;
+    listener_close(s);
+    list_for_each(n, &s->conns.conns) {
+        conn_end(list_entry(n, struct conn, node), 1001, "the server is shutting down");
+    }
+    list_for_each(n, &s->detached) {
+        session_end(list_entry(n, struct session, detached_node));
+    }
+    if (loop_timer_set(&s->loop, &s->stop_timer, SERVER_STOP_MS * LOOP_MS) < 0)
+        s->loop.stop = true;
+    loop_defer(&s->loop, &s->stop_task);
+}
+
+/* Runs after the connections have let go of their sessions. */
+static void server_on_stop_task(struct loop_task *t) {
+    struct server *s = container_of(t, struct server, stop_task);
+    server_end_sessions(s);
+    server_check_stopped(s);
+}
+
+/* -- signals -- */
+
+static void server_on_hangup(struct server *s) {
+    _cleanup_err_ struct err e = ERR_INIT;
+    if (s->opt->auth_file == NULL)
+        server_stop(s);
+    else if (options_reload_auth(s->opt, &e) < 0)
+        log_error("the token stays as it was: %s", err_msg(&e));
+    else
+        log_info("token read again");
+}
+
+static void server_on_signal(struct loop_io *io, uint32_t events) {
+    (void)events;
+    struct server *s = container_of(io, struct server, signals);
+    struct signalfd_siginfo info;
+    while (read(io->fd, &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo == SIGCHLD)
+            spawner_reap(&s->procs.spawner);
+        else if (info.ssi_signo == SIGHUP)
+            server_on_hangup(s);
+        else
+            server_stop(s);
+    }
+}
+
+static int server_watch_signals(struct server *s) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return -errno;
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); /* an inherited "ignore" would lose exit codes */
+    s->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return s->signals.fd < 0 ? -errno : loop_io_add(&s->loop, &s->signals, EPOLLIN);
+}
+
+/* -- life -- */
+
+int server_init(struct server *s, struct options *opt, struct rlimit nofile, struct err *e) {
+    *s = (struct server){.opt = opt,
+                         .listener = {.fd = -1},
+                         .signals = {.fd = -1, .fn = server_on_signal},
+                         .stop_timer.fn = server_on_stop_timer,
+                         .stop_task.fn = server_on_stop_task};
+    list_init(&s->detached);
+    list_init(&s->retained);
+    list_init(&s->dying);
+    hash_init(&s->sessions);
+    randombytes_buf(s->write_key, sizeof s->write_key);
+    int r = loop_init(&s->loop, NULL);
+    if (r == 0)
+        r = server_watch_signals(s);
+    if (r == 0)
+        r = proc_host_init(&s->procs, &s->loop, nofile);
+    if (r == 0)
+        r = conn_host_init(&s->conns, &s->loop, &server_conn_ops, &opt->auth, s);
+    if (r == 0)
+        r = info_build(s);
+    size_t lanes = (size_t)MIN(opt->concurrent_requests, (uint64_t)SERVER_LANES_MAX);
+    rpc_host_init(&s->rpc, &s->loop, methods_table, methods_count, lanes, server_on_peer_gone);
+    return r < 0 ? err_os(e, ERR_INTERNAL, -r) : 0;
+}
+
+int server_listen(struct server *s, struct err *e) {
+    int r = s->opt->listen == OPTIONS_LISTEN_STDIO
+                ? conn_stdio(&s->conns, STDIN_FILENO, STDOUT_FILENO)
+                : listener_open(s);
+    return r < 0 ? err_os(e, ERR_INTERNAL, -r) : 0;
+}
+
+int server_run(struct server *s) {
+    return loop_run(&s->loop);
+}
+
+void server_fini(struct server *s) {
+    s->stopping = true;
+    conn_host_fini(&s->conns);
+    server_end_sessions(s);
+    for (struct list *n; (n = list_first(&s->dying)) != NULL;)
+        job_free(list_entry(n, struct job, link)); /* only what could not be ended in time */
+    listener_close(s);
+    loop_io_del(&s->loop, &s->signals);
+    util_close_fd(&s->signals.fd);
+    proc_host_fini(&s->procs);
+    rpc_host_fini(&s->rpc);
+    hash_fini(&s->sessions);
+    passwd_fini(&s->passwd);
+    buf_fini(&s->info);
+    loop_fini(&s->loop);
+}

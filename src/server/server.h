@@ -1,0 +1,68 @@
+#pragma once
+/* The server: everything a running exec-server owns, and how its parts are wired together. */
+
+#include "base/hash.h"
+#include "base/list.h"
+#include "base/passwd.h"
+#include "loop/loop.h"
+#include "net/conn.h"
+#include "proc/proc.h"
+#include "rpc/rpc.h"
+#include "server/options.h"
+
+#define SERVER_RETAINED_MAX (64u << 20)  /* bytes of output kept by closed processes */
+#define SERVER_CLOSED_MAX 65536          /* closed processes kept */
+#define SERVER_DETACHED_MAX 4096         /* sessions without a connection kept */
+#define SERVER_OUTPUT_RETAINED (1u << 20) /* bytes of output kept per process */
+#define SERVER_LANES_MAX 1024            /* more --concurrent-requests are taken as this */
+#define SERVER_STOP_MS 2000              /* at most, for the last processes to die */
+
+struct server {
+    struct loop loop;
+    struct options *opt; /* borrowed */
+    struct conn_host conns;
+    struct rpc_host rpc;
+    struct proc_host procs;
+
+    struct hash sessions;  /* struct session by id */
+    struct list detached;  /* of them, those without a connection, longest first */
+    size_t detached_count;
+
+    struct list retained;  /* struct job: closed ones, longest first */
+    size_t retained_count, retained_bytes;
+    struct list dying;     /* struct job: ended, waiting for their last descendant to die */
+
+    uint8_t write_key[16]; /* for digests of write ids */
+    struct passwd_entry passwd;
+    const char *shell;     /* the user's shell */
+    struct buf info;       /* environmentInfo, as JSON */
+
+    struct loop_io listener; /* fd -1: none */
+    struct loop_timer accept_timer;
+    struct loop_io signals;
+    bool stopping;
+    struct loop_timer stop_timer;
+    struct loop_task stop_task;
+};
+
+/* 0, or -errno with a message in e fit for the user. */
+MUST_CHECK int server_init(struct server *s, struct options *opt, struct rlimit nofile,
+                           struct err *e);
+
+/* Listens as the options say and prints the URL, or takes stdio. 0 or -errno with e set. */
+MUST_CHECK int server_listen(struct server *s, struct err *e);
+
+/* Runs until told to stop; every process is dead then. 0 or -errno. */
+MUST_CHECK int server_run(struct server *s);
+
+void server_fini(struct server *s);
+
+/* Begins to stop: connections get a close frame, all processes are killed. */
+void server_stop(struct server *s);
+
+/* Whoever waited for processes to die looks again. */
+void server_check_stopped(struct server *s);
+
+static inline struct server *server_of_peer(const struct rpc_peer *p) {
+    return container_of(p->host, struct server, rpc);
+}

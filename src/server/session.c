@@ -1,0 +1,117 @@
+#include "server/session.h"
+
+#include "base/log.h"
+#include "server/job.h"
+
+#include <errno.h>
+
+static void session_on_ttl(struct loop_timer *t) {
+    struct session *s = container_of(t, struct session, ttl);
+    log_debug("session %s has expired", s->id);
+    session_end(s);
+}
+
+/* No sign of life: the connection is dead, whatever TCP thinks. */
+static void session_on_probe(struct loop_timer *t) {
+    struct session *s = container_of(t, struct session, probe);
+    if (s->peer == NULL || s->peer->conn->rx_bytes != s->probe_rx)
+        return;
+    log_info("session %s: %s gives no sign of life", s->id, s->peer->conn->peer);
+    conn_end(s->peer->conn, 1008, "session was resumed by another connection");
+}
+
+static void session_attach(struct session *s, struct rpc_peer *peer) {
+    loop_timer_del(&s->server->loop, &s->ttl);
+    if (!list_empty(&s->detached_node)) {
+        list_remove(&s->detached_node);
+        s->server->detached_count--;
+    }
+    s->peer = peer;
+    peer->user = s;
+}
+
+struct session *session_new(struct server *server, struct rpc_peer *peer, struct err *e) {
+    struct session *s = calloc(1, sizeof *s);
+    if (s == NULL) {
+        err_os(e, ERR_INTERNAL, ENOMEM);
+        return NULL;
+    }
+    s->server = server;
+    uuid_random(s->id);
+    hash_init(&s->jobs);
+    list_init(&s->leftovers);
+    list_init(&s->detached_node);
+    proc_gate_init(&s->gate);
+    s->ttl.fn = session_on_ttl;
+    s->probe.fn = session_on_probe;
+    if (hash_add(&server->sessions, &s->node, str_of(s->id)) < 0) {
+        free(s);
+        err_os(e, ERR_INTERNAL, ENOMEM);
+        return NULL;
+    }
+    session_attach(s, peer);
+    return s;
+}
+
+static void session_ask_alive(struct session *s) {
+    if (s->probe.pos != 0)
+        return;
+    s->probe_rx = s->peer->conn->rx_bytes;
+    conn_ping(s->peer->conn);
+    (void)!loop_timer_set(&s->server->loop, &s->probe, SESSION_PROBE_MS * LOOP_MS);
+}
+
+struct session *session_resume(struct server *server, struct str id, struct rpc_peer *peer,
+                               struct err *e) {
+    struct hash_node *n = hash_find(&server->sessions, id);
+    if (n == NULL) {
+        err_set(e, ERR_INVALID_REQUEST, "unknown session id %.*s",
+                (int)MIN(id.n, (size_t)ERR_MSG_MAX), id.n ? id.p : "");
+        return NULL;
+    }
+    struct session *s = container_of(n, struct session, node);
+    if (s->peer != NULL) {
+        err_set(e, ERR_SESSION_BUSY, "session %s is already attached to another connection", s->id);
+        session_ask_alive(s);
+        return NULL;
+    }
+    session_attach(s, peer);
+    return s;
+}
+
+void session_detach(struct session *s) {
+    struct server *server = s->server;
+    s->peer = NULL;
+    loop_timer_del(&server->loop, &s->probe);
+    uint64_t ttl = server->opt->session_ttl_ms;
+    if (server->stopping || ttl == 0 || loop_timer_set(&server->loop, &s->ttl, ttl * LOOP_MS) < 0) {
+        session_end(s);
+        return;
+    }
+    list_append(&server->detached, &s->detached_node);
+    server->detached_count++;
+    proc_gate_open(&s->gate); /* output is drained and retained while nobody listens */
+    if (server->detached_count > SERVER_DETACHED_MAX) {
+        struct list *oldest = list_first(&server->detached);
+        session_end(list_entry(oldest, struct session, detached_node));
+    }
+}
+
+void session_end(struct session *s) {
+    struct server *server = s->server;
+    loop_timer_del(&server->loop, &s->ttl);
+    loop_timer_del(&server->loop, &s->probe);
+    if (!list_empty(&s->detached_node)) {
+        list_remove(&s->detached_node);
+        server->detached_count--;
+    }
+    hash_remove(&server->sessions, &s->node);
+    for (size_t i = 0; i < s->jobs.nbuckets; i++) {
+        while (s->jobs.nbuckets > 0 && s->jobs.buckets[i] != NULL)
+            job_kill(container_of(s->jobs.buckets[i], struct job, node));
+    }
+    for (struct list *n; (n = list_first(&s->leftovers)) != NULL;)
+        job_kill(list_entry(n, struct job, link));
+    hash_fini(&s->jobs);
+    free(s);
+}

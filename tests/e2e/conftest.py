@@ -1,0 +1,135 @@
+"""Fixtures, the time limit of a test, and the check that nothing outlives one."""
+
+import ctypes
+import os
+import signal
+
+import pytest
+
+from harness import procfs
+from harness.rpc import Client
+from harness.server import Server
+from harness.settings import BINARY, PATIENCE
+from harness.stdio import Stdio
+from harness.waiting import until
+
+PR_SET_CHILD_SUBREAPER = 36
+TIME_LIMIT = 120 + 3 * PATIENCE
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "limit(seconds): time limit of a test")
+    if not os.access(BINARY, os.X_OK):
+        raise pytest.UsageError(f"no program at {BINARY}: build it or set EXEC_SERVER")
+    # Whatever a server leaves behind becomes a child of this process, where it is seen.
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    """Fails a test that hangs, fixtures included."""
+    def late(_number, _frame):
+        raise TimeoutError("time limit of the test")
+    marker = item.get_closest_marker("limit")
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, marker.args[0] if marker else TIME_LIMIT)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def reap_adopted(ours):
+    """Reaps orphans that ended; returns those that still run."""
+    left = []
+    for pid in procfs.descendants(os.getpid()):
+        if pid in ours or procfs.ids(pid) is None:
+            continue
+        if procfs.state(pid) == "Z" and procfs.ids(pid)[0] == os.getpid():
+            try:
+                os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                pass
+        elif procfs.alive(pid):
+            left.append(pid)
+    return left
+
+
+@pytest.fixture(scope="session")
+def orphans():
+    """Returns the running processes that ended servers left behind."""
+    def look(servers=()):
+        ours = set()
+        for server in servers:
+            ours.add(server.pid)
+            ours.update(procfs.descendants(server.pid))
+        return reap_adopted(ours)
+    return look
+
+
+class Fleet:
+    """Starts servers for a test and ends them with all checks."""
+
+    def __init__(self):
+        self.servers = []
+        self.pipes = []
+
+    def start(self, *args, **options):
+        server = Server(*args, **options)
+        self.servers.append(server)
+        return server
+
+    def stdio(self, *args, initialize=True, **options):
+        client = Client(Stdio(*args, **options))
+        self.pipes.append(client)
+        if initialize:
+            client.initialize()
+        return client
+
+    def finish(self):
+        try:
+            for server in self.servers:
+                if server.popen.returncode is None:
+                    server.stop()
+        finally:
+            for thing in self.servers:
+                thing.abandon()
+            for thing in self.pipes:
+                thing.close()
+
+
+@pytest.fixture
+def fleet():
+    """Servers of one test: fleet.start(*args), fleet.stdio(*args)."""
+    made = Fleet()
+    yield made
+    made.finish()
+
+
+@pytest.fixture
+def server(fleet):
+    """A fresh server with default options."""
+    return fleet.start()
+
+
+@pytest.fixture(scope="module")
+def shared():
+    """One server for all tests of a module that do not disturb each other."""
+    made = Fleet()
+    yield made.start()
+    made.finish()
+
+
+@pytest.fixture
+def client(shared):
+    """An initialised connection with its own session on the shared server."""
+    made = shared.client()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_left(request):
+    """After the tests of a file nothing that a server started is alive."""
+    before = set(procfs.descendants(os.getpid()))
+    yield
+    until(lambda: not reap_adopted(before), "end of everything the servers started")

@@ -1,0 +1,134 @@
+"""What /proc says about processes."""
+
+import itertools
+import os
+import select
+
+from .waiting import until
+
+_marks = itertools.count(1)
+
+
+def _stat(pid):
+    """Fields of /proc/PID/stat after the command name: state, ppid, pgrp, session, ..."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as f:
+            return f.read().rpartition(b")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def pids():
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def state(pid):
+    """One letter, or None when there is no such process."""
+    fields = _stat(pid)
+    return fields[0].decode() if fields else None
+
+
+def alive(pid):
+    return state(pid) not in (None, "Z", "X")
+
+
+def ids(pid):
+    """Parent, process group and session."""
+    fields = _stat(pid)
+    return tuple(int(x) for x in fields[1:4]) if fields else None
+
+
+def descendants(pid):
+    """All processes below pid with their states, zombies included."""
+    parents = {}
+    states = {}
+    for p in pids():
+        fields = _stat(p)
+        if fields:
+            parents.setdefault(int(fields[1]), []).append(p)
+            states[p] = fields[0].decode()
+    found, queue = {}, [pid]
+    while queue:
+        for child in parents.get(queue.pop(), ()):
+            found[child] = states[child]
+            queue.append(child)
+    return found
+
+
+def zombies(pid):
+    return [p for p, s in descendants(pid).items() if s == "Z"]
+
+
+def fds(pid):
+    """Number of open descriptors."""
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def threads(pid):
+    return len(os.listdir(f"/proc/{pid}/task"))
+
+
+def status(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as f:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+
+
+def rss(pid):
+    """Resident bytes."""
+    return int(status(pid)["VmRSS"].split()[0]) * 1024
+
+
+def mark():
+    """An argument for sleep(1) that no other process on this machine has."""
+    return f"86400.{os.getpid()}{next(_marks):05d}"
+
+
+def marked(token):
+    """Live processes with token among their arguments."""
+    wanted = token.encode()
+    found = []
+    for pid in pids():
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                if wanted in f.read().split(b"\0") and alive(pid):
+                    found.append(pid)
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return found
+
+
+def wait_marked(token, count=1):
+    """Waits until exactly count processes carry token; returns them."""
+    def right():
+        found = marked(token)
+        return (found or True) if len(found) == count else None
+    found = until(right, f"{count} processes named {token}")
+    return [] if found is True else found
+
+
+def wait_gone(pid, seconds=None):
+    """Waits until pid is no longer running."""
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        poller = select.poll()
+        poller.register(fd, select.POLLIN)
+        until(lambda: poller.poll(50) or not alive(pid), f"end of process {pid}", seconds)
+    finally:
+        os.close(fd)
+
+
+# Number of write(2) on this machine.
+_WRITE = "1" if os.uname().machine == "x86_64" else "64"
+
+
+def writing(pid):
+    """True when pid sleeps in write(2)."""
+    try:
+        with open(f"/proc/{pid}/syscall", encoding="ascii") as f:
+            words = f.read().split()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return words[:1] == [_WRITE] and state(pid) == "S"

@@ -1,0 +1,15 @@
+"""What the environment says about the program under test."""
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+# The program under test, relative to the checkout unless absolute.
+BINARY = str((ROOT / os.environ.get("EXEC_SERVER", "build/exec-server")).resolve())
+
+# Memory figures of a sanitizer build say nothing about the program.
+SANITIZED = os.environ.get("EXEC_SERVER_SANITIZED") == "1"
+
+# Longest wait for something that should happen at once. Generous: it only delays failures.
+PATIENCE = 60.0 if SANITIZED else 20.0

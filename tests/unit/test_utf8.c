@@ -1,0 +1,109 @@
+#include "base/utf8.h"
+
+#include "guard.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+static struct guard guard;
+
+static bool valid(const void *p, size_t n) {
+    return utf8_valid(guard_copy(&guard, p, n), n);
+}
+
+/* Decodes one code point the slow way: by its definition, then refusing what must not be. */
+static bool slow_valid(const unsigned char *s, size_t n) {
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    for (size_t i = 0; i < n;) {
+        size_t ones = s[i] < 0x80 ? 0 : (size_t)__builtin_clz((unsigned)(unsigned char)~s[i]) - 24;
+        size_t len = ones == 0 ? 1 : ones;
+        if (ones == 1 || ones > 4 || n - i < len)
+            return false;
+        uint32_t c = ones == 0 ? s[i] : s[i] & (0x7Fu >> ones);
+        for (size_t k = 1; k < len; k++) {
+            if (s[i + k] >> 6 != 2)
+                return false;
+            c = c << 6 | (s[i + k] & 0x3F);
+        }
+        if ((ones > 0 && c < least[len]) || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000))
+            return false;
+        i += len;
+    }
+    return true;
+}
+
+static void empty_is_valid(void **state) {
+    (void)state;
+    assert_true(utf8_valid(NULL, 0));
+    assert_true(valid("", 0));
+}
+
+static void every_code_point(void **state) {
+    (void)state;
+    for (unsigned c = 0; c <= 0x10FFFF; c++) {
+        char s[4];
+        size_t n = utf8_encode(s, c);
+        assert_int_equal(n, c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4);
+        bool surrogate = c >= 0xD800 && c < 0xE000;
+        assert_int_equal(valid(s, n), !surrogate);
+        assert_int_equal(slow_valid((unsigned char *)s, n), !surrogate);
+    }
+}
+
+/* Every lead byte with every second byte, and edge values for the third and fourth. */
+static void every_start(void **state) {
+    (void)state;
+    static const unsigned char edges[] = {0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F,
+                                          0xA0, 0xBF, 0xC0, 0xED, 0xFF};
+    for (unsigned lead = 0; lead < 256 * 256; lead++) {
+        for (size_t i = 0; i < sizeof edges; i++) {
+            for (size_t k = 0; k < sizeof edges; k++) {
+                unsigned char s[4] = {(unsigned char)(lead >> 8), (unsigned char)lead, edges[i],
+                                      edges[k]};
+                for (size_t n = i + k == 0 ? 1 : 3; n <= 4; n++)
+                    assert_int_equal(utf8_valid((char *)s, n), slow_valid(s, n));
+            }
+        }
+    }
+}
+
+/* A sequence at every offset of a long run of ASCII, whole, cut and broken. */
+static void at_every_offset(void **state) {
+    (void)state;
+    char s[200];
+    for (size_t at = 0; at + 4 <= sizeof s; at++) {
+        for (size_t n = at + 4; n <= sizeof s; n += 13) {
+            memset(s, 'x', sizeof s);
+            memcpy(s + at, "\xF0\x9F\x98\x80", 4);
+            assert_true(valid(s, n));
+            assert_false(valid(s, at + 3));
+            s[at + 1] = 'x';
+            assert_false(valid(s, n));
+            memcpy(s + at, "x\x80xx", 4);
+            assert_false(valid(s, n));
+        }
+    }
+}
+
+static void cut_keeps_sequences_whole(void **state) {
+    (void)state;
+    const char *s = "a\xC3\xA9\xF0\x9F\x98\x80z"; /* 1, 2, 4 and 1 bytes */
+    static const size_t want[] = {0, 1, 1, 3, 3, 3, 3, 7, 8, 8};
+    for (size_t max = 0; max < sizeof want / sizeof want[0]; max++)
+        assert_int_equal(utf8_cut(s, 8, max), want[max]);
+    assert_int_equal(utf8_cut("", 0, 0), 0);
+}
+
+int main(void) {
+    guard = guard_new(4096);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(empty_is_valid),  cmocka_unit_test(every_code_point),
+        cmocka_unit_test(every_start),     cmocka_unit_test(at_every_offset),
+        cmocka_unit_test(cut_keeps_sequences_whole),
+    };
+    int r = cmocka_run_group_tests(tests, NULL, NULL);
+    guard_free(&guard);
+    return r;
+}
