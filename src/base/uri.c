@@ -162,7 +162,7 @@ static int uri_parse_file(struct uri *u, struct str *in, struct err *e) {
          * "file:///C|" is an ordinary name where "file:/C|" is a drive, as in today's servers.
          */
         size_t skip = drive ? 0 : host.n;
-        skip += u->host.len > 0 && skip < in->n;
+        skip += u->host.len > 0 && skip < in->n && uri_is_slash(in->p[skip]);
         in->p += skip;
         in->n -= skip;
     }

@@ -6,20 +6,94 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-__attribute__((target("avx2"))) static size_t utf8_ascii_avx2(const char *p, size_t n) {
+#define AVX2 __attribute__((target("avx2")))
+
+/* The same 16 bytes in both halves. */
+#define UTF8_LANES(...) _mm256_setr_epi8(__VA_ARGS__, __VA_ARGS__)
+
+/*
+ * What can be wrong with two bytes in a row, a bit each. One table per half byte says which faults
+ * that half allows; a fault is there when all three agree.
+ */
+enum {
+    SHORT = 1,   /* lead byte, then no continuation */
+    LONG = 2,    /* ASCII, then a continuation */
+    OVER3 = 4,   /* E0, then 80 to 9F */
+    LARGE = 8,   /* F4 or more, then 90 to BF */
+    SURR = 16,   /* ED, then A0 to BF */
+    OVER2 = 32,  /* C0 or C1, then a continuation */
+    OVER4 = 64,  /* F0 or more than F4, then 80 to 8F */
+    CONTS = -128, /* two continuations: right only as third or fourth byte */
+    ANY = SHORT | LONG | CONTS,
+    PAST = ANY | LARGE | OVER4,
+    CONT = LONG | OVER2 | CONTS,
+};
+
+/* `in` moved n bytes up, the last bytes of `before` coming in below. */
+#define UTF8_SHIFT(in, before, n)                                                                  \
+    _mm256_alignr_epi8(in, _mm256_permute2x128_si256(before, in, 0x21), 16 - (n))
+
+AVX2 static inline __m256i utf8_nibble(__m256i table, __m256i v) {
+    return _mm256_shuffle_epi8(table, _mm256_and_si256(v, _mm256_set1_epi8(0x0F)));
+}
+
+/* Non-zero where the 32 bytes are wrong; `before` are the 32 in front of them. */
+AVX2 static inline __m256i utf8_faults(__m256i in, __m256i before) {
+    const __m256i first_high = UTF8_LANES(LONG, LONG, LONG, LONG, LONG, LONG, LONG, LONG, CONTS,
+                                          CONTS, CONTS, CONTS, SHORT | OVER2, SHORT,
+                                          SHORT | OVER3 | SURR, SHORT | LARGE | OVER4);
+    const __m256i first_low = UTF8_LANES(ANY | OVER3 | OVER2 | OVER4, ANY | OVER2, ANY, ANY,
+                                         ANY | LARGE, PAST, PAST, PAST, PAST, PAST, PAST, PAST,
+                                         PAST, PAST | SURR, PAST, PAST);
+    const __m256i second_high = UTF8_LANES(SHORT, SHORT, SHORT, SHORT, SHORT, SHORT, SHORT, SHORT,
+                                           CONT | OVER3 | OVER4, CONT | OVER3 | LARGE,
+                                           CONT | SURR | LARGE, CONT | SURR | LARGE, SHORT, SHORT,
+                                           SHORT, SHORT);
+    __m256i first = UTF8_SHIFT(in, before, 1);
+    __m256i pair = _mm256_and_si256(utf8_nibble(first_high, _mm256_srli_epi16(first, 4)),
+                                    utf8_nibble(first_low, first));
+    pair = _mm256_and_si256(pair, utf8_nibble(second_high, _mm256_srli_epi16(in, 4)));
+    /* Bit 7 where a lead byte two or three places in front asks for a continuation. */
+    __m256i third = _mm256_subs_epu8(UTF8_SHIFT(in, before, 2), _mm256_set1_epi8(0xE0 - 0x80));
+    __m256i fourth = _mm256_subs_epu8(UTF8_SHIFT(in, before, 3), _mm256_set1_epi8(0xF0 - 0x80));
+    __m256i wanted = _mm256_and_si256(_mm256_or_si256(third, fourth), _mm256_set1_epi8(-128));
+    return _mm256_xor_si256(pair, wanted);
+}
+
+/*
+ * Checks whole blocks of 64 bytes. False at a fault; else *done is where to go on, the start of a
+ * sequence. After a block of ASCII the next begins afresh, so nothing may be unfinished before it.
+ */
+AVX2 static bool utf8_avx2(const char *p, size_t n, size_t *done) {
+    __m256i before = _mm256_setzero_si256(), faults = before;
     size_t i = 0;
     for (; n - i >= 64; i += 64) {
         __m256i a = _mm256_loadu_si256((const __m256i *)(const void *)(p + i));
         __m256i b = _mm256_loadu_si256((const __m256i *)(const void *)(p + i + 32));
-        if (_mm256_movemask_epi8(_mm256_or_si256(a, b)) != 0)
-            break;
+        if (_mm256_movemask_epi8(_mm256_or_si256(a, b)) == 0) {
+            const __m256i last = _mm256_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
+                                                  -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
+                                                  -1, -1, -1, -1, -1, (char)0xEF, (char)0xDF,
+                                                  (char)0xBF);
+            faults = _mm256_or_si256(faults, _mm256_subs_epu8(before, last));
+        } else {
+            faults = _mm256_or_si256(faults, utf8_faults(a, before));
+            faults = _mm256_or_si256(faults, utf8_faults(b, a));
+        }
+        before = b;
     }
-    return i;
+    if (!_mm256_testz_si256(faults, faults))
+        return false;
+    size_t back = i;
+    while (back > 0 && i - back < 3 && (p[back - 1] & 0xC0) == 0x80)
+        back--;
+    *done = back > 0 && (unsigned char)p[back - 1] >= 0xC0 ? back - 1 : i;
+    return true;
 }
 
-/* How many bytes from p on are known to be ASCII; a lower bound, in whole vectors. */
+/* How many bytes from p on are known to be ASCII; a lower bound. */
 static size_t utf8_ascii(const char *p, size_t n) {
-    size_t i = n >= 128 && __builtin_cpu_supports("avx2") ? utf8_ascii_avx2(p, n) : 0;
+    size_t i = 0;
     for (; n - i >= 16; i += 16) {
         __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(p + i));
         int mask = _mm_movemask_epi8(v);
@@ -67,6 +141,10 @@ static size_t utf8_sequence(const unsigned char *s, size_t n) {
 bool utf8_valid(const char *p, size_t n) {
     const unsigned char *s = (const unsigned char *)p;
     size_t i = 0;
+#if defined(__x86_64__)
+    if (n >= 64 && __builtin_cpu_supports("avx2") && !utf8_avx2(p, n, &i))
+        return false;
+#endif
     while (i < n) {
         if (s[i] < 0x80) {
             size_t run = utf8_ascii(p + i, n - i);

@@ -58,9 +58,11 @@ void json_doc_trim(struct json_doc *d) {
 static int json_fail(struct json_parser *s, const char *at, const char *reason) {
     const char *upto = at < s->end ? at + 1 : s->end, *line_start = s->text;
     size_t line = 1;
-    for (const char *p = s->text; (p = memchr(p, '\n', (size_t)(upto - p))) != NULL;) {
-        line_start = ++p;
-        line++;
+    for (const char *p = s->text; p < upto; p++) {
+        if (*p == '\n') {
+            line_start = p + 1;
+            line++;
+        }
     }
     return err_set(s->e, ERR_INVALID_REQUEST, "%s at line %zu column %zu", reason, line,
                    (size_t)(upto - line_start));
@@ -93,7 +95,7 @@ static inline struct json_node *json_push(struct json_parser *s, enum json_type 
 
 static inline void json_skip_space(struct json_parser *s) {
     const char *p = s->p;
-    while (p < s->end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
+    while (p < s->end && *p <= ' ' && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
         p++;
     s->p = p;
 }
@@ -134,36 +136,38 @@ static int json_unicode(struct json_parser *s, char **out) {
     return 0;
 }
 
-/* The escape after a backslash. It never gets longer by decoding. */
-static int json_escape(struct json_parser *s, char **out) {
-    if (s->p == s->end)
-        return json_fail(s, s->p, "EOF while parsing a string");
-    char c = *s->p++;
-    switch (c) {
-    case '"':
-    case '\\':
-    case '/': break;
-    case 'b': c = '\b'; break;
-    case 'f': c = '\f'; break;
-    case 'n': c = '\n'; break;
-    case 'r': c = '\r'; break;
-    case 't': c = '\t'; break;
-    case 'u': return json_unicode(s, out);
-    default: return json_fail(s, s->p - 1, "invalid escape in string");
+/* What a backslash and the character stand for, 0 if not one byte. */
+static const char json_short[256] = {
+    ['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+    ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
+};
+
+/* The escape whose backslash is at s->p. It never gets longer by decoding. */
+static inline int json_escape(struct json_parser *s, char **out) {
+    char c = s->end - s->p > 1 ? json_short[(unsigned char)s->p[1]] : '\0';
+    if (c != '\0') {
+        *(*out)++ = c;
+        s->p += 2;
+        return 0;
     }
-    *(*out)++ = c;
-    return 0;
+    if (s->end - s->p < 2)
+        return json_fail(s, s->end, "EOF while parsing a string");
+    if (s->p[1] != 'u')
+        return json_fail(s, s->p + 1, "invalid escape in string");
+    s->p += 2;
+    return json_unicode(s, out);
 }
 
 /* Length of the string starting at s->p in the text, up to its quote or the end of the text. */
 static size_t json_raw_len(const struct json_parser *s) {
-    const char *p = s->p;
-    for (;;) {
-        p += json_scan(p, (size_t)(s->end - p));
-        if (p >= s->end || *p == '"')
-            return (size_t)(MIN(p, s->end) - s->p);
-        p += *p == '\\' && s->end - p > 1 ? 2 : 1;
+    for (const char *p = s->p; (p = memchr(p, '"', (size_t)(s->end - p))) != NULL; p++) {
+        const char *slash = p;
+        while (slash > s->p && slash[-1] == '\\')
+            slash--;
+        if ((p - slash) % 2 == 0)
+            return (size_t)(p - s->p);
     }
+    return (size_t)(s->end - s->p);
 }
 
 /*
@@ -200,15 +204,17 @@ static int json_decode(struct json_parser *s, const char *start, struct str *v) 
         s->p += run;
         if (s->p == s->end)
             return json_fail(s, s->p, "EOF while parsing a string");
-        char c = *s->p++;
-        if (c == '"')
+        if (*s->p == '"')
             break;
-        if (c != '\\')
-            return json_fail(s, s->p - 1, "control character in string");
-        int r = json_escape(s, &out);
-        if (r < 0)
-            return r;
+        if (*s->p != '\\')
+            return json_fail(s, s->p, "control character in string");
+        do {
+            int r = json_escape(s, &out);
+            if (r < 0)
+                return r;
+        } while (s->p < s->end && *s->p == '\\');
     }
+    s->p++;
     *v = (struct str){first, (size_t)(out - first)};
     if (first == s->out) {
         s->out = out;
@@ -292,11 +298,18 @@ static int json_number(struct json_parser *s) {
     return 0;
 }
 
-static int json_word(struct json_parser *s, const char *word, enum json_type type) {
-    for (; *word != '\0'; word++, s->p++) {
-        if (s->p == s->end || *s->p != *word)
-            return json_fail_or_eof(s, "invalid literal", "EOF while parsing a value");
+static int json_fail_word(struct json_parser *s, const char *word) {
+    while (s->p < s->end && *s->p == *word) {
+        s->p++;
+        word++;
     }
+    return json_fail_or_eof(s, "invalid literal", "EOF while parsing a value");
+}
+
+static inline int json_word(struct json_parser *s, struct str word, enum json_type type) {
+    if ((size_t)(s->end - s->p) < word.n || memcmp(s->p, word.p, word.n) != 0)
+        return json_fail_word(s, word.p);
+    s->p += word.n;
     return json_push(s, type) == NULL ? -ENOMEM : 0;
 }
 
@@ -349,9 +362,9 @@ static inline int json_value(struct json_parser *s) {
     case '"': s->p++; return json_push_string(s);
     case '{': return json_open(s, JSON_OBJECT);
     case '[': return json_open(s, JSON_ARRAY);
-    case 't': return json_word(s, "true", JSON_TRUE);
-    case 'f': return json_word(s, "false", JSON_FALSE);
-    case 'n': return json_word(s, "null", JSON_NULL);
+    case 't': return json_word(s, STR_LIT("true"), JSON_TRUE);
+    case 'f': return json_word(s, STR_LIT("false"), JSON_FALSE);
+    case 'n': return json_word(s, STR_LIT("null"), JSON_NULL);
     case '-':
     case '0' ... '9': return json_number(s);
     default: return json_fail(s, s->p, "expected value");

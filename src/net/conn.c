@@ -461,6 +461,10 @@ static void conn_input_end(struct conn *c) {
 }
 
 static void conn_read(struct conn *c) {
+    if (c->state == CONN_OPEN && !c->stdio && c->in.len > 0) {
+        loop_defer(c->host->loop, &c->flush_task); /* what is stashed comes first */
+        return;
+    }
     ssize_t n = read(c->io.fd, c->host->scratch, CONN_READ);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;

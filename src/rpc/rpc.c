@@ -377,16 +377,10 @@ static void rpc_run_waiting(struct rpc_peer *p, struct rpc_waiting *w) {
 
 /* At the end of input what stepped aside is answered with what there is. */
 static void rpc_expire_parked(struct rpc_peer *p) {
-    for (bool again = true; again;) {
-        again = false;
-        list_for_each(n, &p->calls) {
-            struct rpc_call *c = list_entry(n, struct rpc_call, node);
-            if (c->parked && c->expire != NULL) {
-                c->expire(c); /* frees c, maybe others: start over */
-                again = true;
-                break;
-            }
-        }
+    list_for_each(n, &p->calls) {
+        struct rpc_call *c = list_entry(n, struct rpc_call, node);
+        if (c->parked && c->expire != NULL)
+            c->expire(c); /* frees c and no other */
     }
 }
 
@@ -413,7 +407,16 @@ void rpc_peer_input_end(struct rpc_peer *p) {
 
 /* -- life -- */
 
+bool rpc_has_room(const struct rpc_call *c) {
+    return c->peer->conn->outq.bytes < CONN_OUT_MAX;
+}
+
 void rpc_peer_resume(struct rpc_peer *p) {
+    list_for_each(n, &p->calls) {
+        struct rpc_call *c = list_entry(n, struct rpc_call, node);
+        if (c->room != NULL && rpc_has_room(c))
+            c->room(c); /* may free c and no other */
+    }
     if (!list_empty(&p->queue))
         loop_defer(p->host->loop, &p->pump);
 }

@@ -8,7 +8,8 @@
  * request that names the same process or handle.
  *
  * Maxima per connection: RPC_QUEUE_MAX requests or RPC_QUEUE_BYTES of text wait for a lane (then
- * input pauses until some have run); RPC_PARKED_MAX calls step aside (more are refused).
+ * input pauses until some have run); RPC_PARKED_MAX calls step aside (more are refused), and they
+ * are not answered while the output queue is full.
  */
 
 #include "base/buf.h"
@@ -89,6 +90,7 @@ struct rpc_call {
     void *user;
     void (*cancelled)(struct rpc_call *c); /* the connection is gone; must free the call */
     void (*expire)(struct rpc_call *c);    /* answer now with what there is (end of input) */
+    void (*room)(struct rpc_call *c);      /* there is room for a large answer again */
 };
 
 /* A new peer for a connection; NULL when out of memory. */
@@ -99,6 +101,9 @@ void rpc_peer_free(struct rpc_peer *p);
 
 /* There is room for answers again. */
 void rpc_peer_resume(struct rpc_peer *p);
+
+/* Whether a kept call should be answered now; when not, its `room` callback follows. */
+bool rpc_has_room(const struct rpc_call *c);
 
 /* A message arrived. `utf8`: it is known to be valid UTF-8. */
 void rpc_peer_message(struct rpc_peer *p, char *text, size_t n, bool utf8);

@@ -14,6 +14,7 @@ struct job_wait {
     struct job *job;
     struct rpc_call *call;
     struct job_read read;
+    bool due; /* the deadline has passed */
     struct loop_timer deadline;
 };
 
@@ -108,8 +109,20 @@ static void job_wait_answer(struct job_wait *w) {
     rpc_result_send(c);
 }
 
+/* Answers if there is something to say, and room to say it. */
+static void job_wait_try(struct job_wait *w) {
+    if ((w->due || job_read_ready(w->job, w->read.after)) && rpc_has_room(w->call))
+        job_wait_answer(w);
+}
+
 static void job_wait_on_deadline(struct loop_timer *t) {
-    job_wait_answer(container_of(t, struct job_wait, deadline));
+    struct job_wait *w = container_of(t, struct job_wait, deadline);
+    w->due = true;
+    job_wait_try(w);
+}
+
+static void job_wait_on_room(struct rpc_call *c) {
+    job_wait_try(c->user);
 }
 
 static void job_wait_expire(struct rpc_call *c) {
@@ -142,14 +155,13 @@ int job_wait_read(struct job *j, struct rpc_call *c, const struct job_read *r, u
     w->call->user = w;
     w->call->cancelled = job_wait_cancelled;
     w->call->expire = job_wait_expire;
+    w->call->room = job_wait_on_room;
     return 0;
 }
 
 void job_wake_waits(struct job *j) {
     list_for_each(n, &j->waits) {
-        struct job_wait *w = list_entry(n, struct job_wait, node);
-        if (job_read_ready(j, w->read.after))
-            job_wait_answer(w);
+        job_wait_try(list_entry(n, struct job_wait, node));
     }
 }
 

@@ -28,6 +28,8 @@ static void session_attach(struct session *s, struct rpc_peer *peer) {
     }
     s->peer = peer;
     peer->user = s;
+    if (peer->conn->high) /* its queue filled up before it had a session */
+        proc_gate_close(&s->gate);
 }
 
 struct session *session_new(struct server *server, struct rpc_peer *peer, struct err *e) {

@@ -42,9 +42,9 @@ def reap_adopted(ours):
     """Reaps orphans that ended; returns those that still run."""
     left = []
     for pid in procfs.descendants(os.getpid()):
-        if pid in ours or procfs.ids(pid) is None:
+        if pid in ours:
             continue
-        if procfs.state(pid) == "Z" and procfs.ids(pid)[0] == os.getpid():
+        if procfs.state(pid) == "Z" and procfs.parent(pid) == os.getpid():
             try:
                 os.waitpid(pid, os.WNOHANG)
             except ChildProcessError:

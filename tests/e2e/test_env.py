@@ -42,7 +42,9 @@ def environ(client, **options):
     """The environment of a child, in the order it was given."""
     process = client.run([ENV, "-0"], **options)
     assert process.exit_code == 0
-    return [tuple(item.split("=", 1)) for item in process.output().decode().split("\0") if item]
+    pairs = [tuple(item.split("=", 1)) for item in process.output().decode().split("\0") if item]
+    # Options of a sanitizer build belong to the run of the tests.
+    return [(k, v) for k, v in pairs if not k.endswith("SAN_OPTIONS")]
 
 
 def policy(inherit="all", ignore=True, exclude=(), put=None, only=()):
@@ -97,7 +99,7 @@ def test_default_excludes(client):
     ("FOO", {"FOO"}), ("foo", {"FOO"}), ("FOO*", {"FOO", "FOOBAR"}), ("*BAR", {"FOOBAR"}),
     ("*oo*", {"FOO", "FOOBAR"}), ("F?O", {"FOO"}), ("FOO?", set()), ("FOO???", {"FOOBAR"}),
     ("", set()), ("[FH]*", set()), ("F**R", {"FOOBAR"}), ("FOO\\*", set()), ("FO", set()),
-    ("*", ALL), ("**", ALL), ("?", set()), ("*e", {"Home"} | {k for k in ALL if k.lower().endswith("e")}),
+    ("*", ALL), ("**", ALL), ("?", set()), ("*e", {k for k in ALL if k[-1] in "eE"}),
     ("F*O*A*R", {"FOOBAR"}), ("F*Z", set()),
 ])
 def test_exclude(client, pattern, gone):

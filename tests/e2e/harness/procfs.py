@@ -32,10 +32,9 @@ def alive(pid):
     return state(pid) not in (None, "Z", "X")
 
 
-def ids(pid):
-    """Parent, process group and session."""
+def parent(pid):
     fields = _stat(pid)
-    return tuple(int(x) for x in fields[1:4]) if fields else None
+    return int(fields[1]) if fields else None
 
 
 def descendants(pid):
@@ -129,6 +128,8 @@ def writing(pid):
     try:
         with open(f"/proc/{pid}/syscall", encoding="ascii") as f:
             words = f.read().split()
+    except PermissionError:
+        return state(pid) == "S"
     except (FileNotFoundError, ProcessLookupError):
         return False
     return words[:1] == [_WRITE] and state(pid) == "S"

@@ -226,27 +226,28 @@ class Client:
     def new_name(self):
         return f"p{os.getpid()}-{next(Client.names)}"
 
-    def start_params(self, argv, **options):
-        if isinstance(argv, str):
-            argv = ["/bin/sh", "-c", argv]
-        params = {"processId": self.new_name(), "argv": argv, "cwd": "file:///tmp",
+    def start_params(self, command, **options):
+        """Parameters of a start; a string is a script for sh."""
+        if isinstance(command, str):
+            command = ["/bin/sh", "-c", command]
+        params = {"processId": self.new_name(), "argv": command, "cwd": "file:///tmp",
                   "env": {"PATH": PATH}, "tty": False}
         params.update(options)
         return params
 
-    def start(self, argv, **options):
-        """Starts a process (a string is a script for sh) and returns its record."""
-        params = self.start_params(argv, **options)
+    def start(self, command, **options):
+        """Starts a process and returns its record."""
+        params = self.start_params(command, **options)
         result = self.call("process/start", params)
         assert result == {"processId": params["processId"], "sandboxType": "none"}, result
         return self.processes[params["processId"]]
 
-    def start_error(self, argv, **options):
-        return self.error("process/start", self.start_params(argv, **options))
+    def start_error(self, command, **options):
+        return self.error("process/start", self.start_params(command, **options))
 
-    def run(self, argv, **options):
+    def run(self, command, **options):
         """Starts a process and waits until it is closed."""
-        process = self.start(argv, **options)
+        process = self.start(command, **options)
         return self.wait_closed(process)
 
     def wait_closed(self, process, seconds=None):
