@@ -63,7 +63,8 @@ int jsondec_type_error(const struct json_node *v, const char *expected, struct e
 /*
  * Index of string v in `variants` (count of them), or -EINVAL with "unknown variant `v`, expected
  * ...": "`a`" for one, "`a` or `b`" for two, "one of `a`, `b`, `c`" for more. A non-string is an
- * "invalid type: ..., expected string or map" error.
+ * "invalid type: ..., expected string or map" error; an object is refused too, with the texts the
+ * reference has for a name it does not know.
  */
 MUST_CHECK int jsondec_variant(const struct json_node *v, const char *const *variants, size_t count,
                                struct err *e);

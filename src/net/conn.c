@@ -278,9 +278,9 @@ static void conn_upgrade(struct conn *c, struct str key) {
     outq_commit(&c->outq, b.len);
     c->state = CONN_OPEN;
     c->opened = true;
-    conn_queued(c);
     log_info("websocket client connected: %s", c->peer);
     c->host->ops->open(c);
+    conn_queued(c); /* after open: it may report pressure */
 }
 
 static void conn_answer(struct conn *c, const struct http_request *r) {

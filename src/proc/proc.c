@@ -340,6 +340,8 @@ void proc_signal_name(int signo, char dst[16]) {
     const char *name = sigabbrev_np(signo);
     if (name != NULL)
         snprintf(dst, 16, "SIG%s", name);
-    else
+    else if (signo >= SIGRTMIN)
         snprintf(dst, 16, "SIGRTMIN+%d", signo - SIGRTMIN);
+    else
+        snprintf(dst, 16, "SIG%d", signo); /* 32 and 33 are the C library's own */
 }

@@ -30,7 +30,9 @@ static void server_on_message(struct conn *c, char *data, size_t n, bool utf8) {
 
 static void server_on_pressure(struct conn *c, bool high) {
     struct rpc_peer *p = c->user;
-    struct session *s = p->user;
+    struct session *s = p != NULL ? p->user : NULL;
+    if (p == NULL)
+        return;
     if (s != NULL && high)
         proc_gate_close(&s->gate);
     else if (s != NULL)

@@ -136,11 +136,11 @@ static int start_cwd(const struct start_params *p, char **path, struct err *e) {
     _cleanup_err_ struct err why = ERR_INIT;
     if (uri_to_path(p->cwd, path, &why) == 0)
         return 0;
-    /* The text is "'URI' is invalid on 'linux'". */
-    const char *uri = err_msg(&why) + 1;
+    /* The text is "'URI' is invalid on 'linux'", and the URI may hold anything but that. */
+    const char *uri = err_msg(&why) + 1, *end = strstr(uri, "' is invalid on ");
     return err_set(e, ERR_INVALID_PARAMS,
                    "cwd URI `%.*s` is not valid on this exec-server host: %s",
-                   (int)strcspn(uri, "'"), uri, err_msg(&why));
+                   end ? (int)(end - uri) : 0, uri, err_msg(&why));
 }
 
 static int start_argv(struct job *j, const struct start_params *p, struct spawn_spec *spec,

@@ -132,4 +132,8 @@ def nothing_left(request):
     """After the tests of a file nothing that a server started is alive."""
     before = set(procfs.descendants(os.getpid()))
     yield
-    until(lambda: not reap_adopted(before), "end of everything the servers started")
+    try:
+        until(lambda: not reap_adopted(before), "end of everything the servers started")
+    except AssertionError as e:
+        left = [procfs.describe(pid) for pid in reap_adopted(before)]
+        raise AssertionError(f"still running: {left}") from e

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import errno
 import os
 import signal
 
@@ -47,12 +48,19 @@ async def gone(pid, seconds=10):
         os.close(fd)
 
 
-async def release(fifo, text="go\n"):
-    """Lets a command go on that reads from the FIFO."""
-    def write():
-        with open(fifo, "w", encoding="ascii") as f:
-            f.write(text)
-    await asyncio.wait_for(asyncio.to_thread(write), 30)
+async def release(fifo, text="go\n", seconds=30):
+    """Lets a command go on that reads from the FIFO, as soon as it does."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while True:
+        try:
+            fd = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+            break
+        except OSError as error:
+            check(error.errno == errno.ENXIO, str(error))
+            check(asyncio.get_running_loop().time() < deadline, "nobody reads the FIFO")
+            await asyncio.sleep(0.02)
+    os.write(fd, text.encode())
+    os.close(fd)
 
 
 def make_fifo(b, name="fifo"):
@@ -106,7 +114,7 @@ async def polling(b):
     await b.start_server()
     fifo = make_fifo(b)
     async with b.client() as m:
-        o = await m.shell(f"for i in 1 2 3; do echo tick-$i; read a <{fifo}; done; exit 3",
+        o = await m.shell(f"exec 3<>{fifo}; for i in 1 2 3; do echo tick-$i; read a <&3; done; exit 3",
                           yield_time_ms=500)
         check(o.session, "the command must still be running")
         text = ""
@@ -213,7 +221,7 @@ async def binary_output(b):
     await b.start_server()
     fifo = make_fifo(b)
     async with b.client() as m:
-        o = await m.shell(f"printf 'a\\377\\000b\\342'; read a <{fifo}; printf '\\202\\254\\n'",
+        o = await m.shell(f"exec 3<>{fifo}; printf 'a\\377\\000b\\342'; read a <&3; printf '\\202\\254\\n'",
                           yield_time_ms=500)
         await release(fifo)
         await m.until_exit(o)
@@ -282,7 +290,7 @@ async def background_child(b):
     await b.start_server()
     fifo = make_fifo(b)
     async with b.client() as m:
-        o = await m.shell(f"(read a <{fifo}; echo late) & echo early", yield_time_ms=700)
+        o = await m.shell(f"exec 3<>{fifo}; (read a <&3; echo late) & echo early", yield_time_ms=700)
         within("early", o.out)
         check(o.session, "the output is still open")
         await release(fifo)
@@ -325,7 +333,8 @@ async def resume(b):
     await b.start_server()
     fifo = make_fifo(b)
     async with b.client() as m:
-        o = await m.shell(f"echo one; read a <{fifo}; echo two; read a <{fifo}; echo three; exit 6",
+        o = await m.shell(f"exec 3<>{fifo}; echo one; read a <&3; echo two; read a <&3; "
+                          "echo three; exit 6",
                           yield_time_ms=700)
         text = o.out
         b.proxy.cut()
@@ -346,7 +355,7 @@ async def resume_after_exit(b):
     await b.start_server()
     fifo = make_fifo(b)
     async with b.client() as m:
-        o = await m.shell(f"echo one; read a <{fifo}; echo two; exit 5", yield_time_ms=700)
+        o = await m.shell(f"exec 3<>{fifo}; echo one; read a <&3; echo two; exit 5", yield_time_ms=700)
         b.proxy.cut()
         await release(fifo)
         text, code = await m.until_exit(o)
@@ -378,7 +387,8 @@ async def resume_burst(b):
     await b.start_server()
     fifo = make_fifo(b)
     async with b.client() as m:
-        o = await m.shell(f"seq 1 20000; read a <{fifo}; seq 20001 60000; echo; echo END",
+        o = await m.shell(f"exec 3<>{fifo}; seq 1 20000; read a <&3; seq 20001 60000; echo; "
+                          "echo END",
                           yield_time_ms=1500, max_output_tokens=100000)
         await release(fifo)
         b.proxy.cut()

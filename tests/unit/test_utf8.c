@@ -69,6 +69,40 @@ static void every_start(void **state) {
     }
 }
 
+static uint32_t random_state = 1;
+
+static uint32_t random_below(uint32_t limit) {
+    random_state = random_state * 1664525 + 1013904223;
+    return (uint32_t)(((uint64_t)random_state * limit) >> 32);
+}
+
+/* Long texts of all kinds of sequences, most with a byte or two spoilt. */
+static void long_texts(void **state) {
+    (void)state;
+    static const unsigned edges[] = {0x7F,   0x80,   0x7FF,   0x800,   0xFFF,   0x1000,
+                                     0xD7FF, 0xE000, 0xFFFF, 0x10000, 0xFFFFF, 0x10FFFF};
+    static const unsigned char bytes[] = {0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF,
+                                          0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xED, 0xEF, 0xF0,
+                                          0xF1, 0xF3, 0xF4, 0xF5, 0xF8, 0xFF};
+    unsigned right = 0, wrong = 0;
+    for (int round = 0; round < 200000; round++) {
+        char s[300];
+        size_t n = 0, want = 60 + random_below(200);
+        uint32_t ascii = random_below(10); /* how many tenths of it */
+        while (n < want) {
+            bool plain = random_below(10) < ascii;
+            n += utf8_encode(s + n, plain ? 'x' : edges[random_below(sizeof edges / 4)]);
+        }
+        for (uint32_t spoil = random_below(3); spoil > 0; spoil--)
+            s[random_below((uint32_t)n)] = (char)bytes[random_below(sizeof bytes)];
+        n -= random_below(3);
+        bool expected = slow_valid((unsigned char *)s, n);
+        assert_int_equal(valid(s, n), expected);
+        expected ? right++ : wrong++;
+    }
+    assert_true(right > 1000 && wrong > 1000);
+}
+
 /* A sequence at every offset of a long run of ASCII, whole, cut and broken. */
 static void at_every_offset(void **state) {
     (void)state;
@@ -101,7 +135,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(empty_is_valid),  cmocka_unit_test(every_code_point),
         cmocka_unit_test(every_start),     cmocka_unit_test(at_every_offset),
-        cmocka_unit_test(cut_keeps_sequences_whole),
+        cmocka_unit_test(long_texts),      cmocka_unit_test(cut_keeps_sequences_whole),
     };
     int r = cmocka_run_group_tests(tests, NULL, NULL);
     guard_free(&guard);

@@ -53,10 +53,11 @@ async def resume_after_exit(t):
     a = await t.open()
     session = await a.hello()
     fifo = t.dir + "/fifo"
-    p = await a.start(f"mkfifo {fifo}; echo ready; cat {fifo}; exit 5")
+    p = await a.start(f"mkfifo {fifo}; exec 3<>{fifo}; echo ready; read x <&3; echo $x; exit 5")
     await p.until_text("ready\n")
     a.drop()
-    await asyncio.to_thread(lambda: open(fifo, "w", encoding="ascii").write("away\n"))
+    with open(fifo, "w", encoding="ascii") as f:
+        f.write("away\n")
     b, _ = await resume(t, session)
     b.send('{"method":"initialized"}')
     waited = await b.call("process/read", {"processId": "p", "afterSeq": 2**64 - 1,

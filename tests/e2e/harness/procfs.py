@@ -37,6 +37,15 @@ def parent(pid):
     return int(fields[1]) if fields else None
 
 
+def describe(pid):
+    """One line for a message."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            return f"{pid} of {parent(pid)}, {state(pid)}: {f.read()!r}"
+    except (FileNotFoundError, ProcessLookupError):
+        return f"{pid}: gone"
+
+
 def descendants(pid):
     """All processes below pid with their states, zombies included."""
     parents = {}
