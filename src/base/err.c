@@ -5,29 +5,38 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Cuts an over-long message without splitting a UTF-8 sequence. */
-static void err_truncate(char *msg) {
-    if (strlen(msg) <= ERR_MSG_MAX)
-        return;
-    size_t n = ERR_MSG_MAX;
-    while (n > 0 && ((unsigned char)msg[n] & 0xC0) == 0x80)
-        n--;
-    msg[n] = '\0';
+/* Takes over the message, cut without splitting a UTF-8 sequence. */
+static int err_take(struct err *e, int code, char *msg, size_t len) {
+    if (msg != NULL && len > ERR_MSG_MAX) {
+        len = ERR_MSG_MAX;
+        while (len > 0 && ((unsigned char)msg[len] & 0xC0) == 0x80)
+            len--;
+        msg[len] = '\0';
+    }
+    free(e->msg);
+    *e = (struct err){code, msg, msg ? len : 0};
+    return -EINVAL;
 }
 
 int err_set(struct err *e, int code, const char *fmt, ...) {
     char *msg = NULL;
     va_list ap;
     va_start(ap, fmt);
-    if (vasprintf(&msg, fmt, ap) < 0)
-        msg = NULL;
+    int n = vasprintf(&msg, fmt, ap);
     va_end(ap);
-    if (msg != NULL)
-        err_truncate(msg);
-    free(e->msg);
-    e->code = code;
-    e->msg = msg;
-    return -EINVAL;
+    return err_take(e, code, n < 0 ? NULL : msg, n < 0 ? 0 : (size_t)n);
+}
+
+int err_about(struct err *e, int code, const char *before, struct str what, const char *after) {
+    size_t n1 = strlen(before), n3 = strlen(after);
+    size_t n2 = MIN(what.n, (size_t)ERR_MSG_MAX + 1); /* the rest would be cut anyway */
+    char *msg = malloc(n1 + n2 + n3 + 1);
+    if (msg != NULL) {
+        char *p = mempcpy(msg, before, n1);
+        p = n2 > 0 ? mempcpy(p, what.p, n2) : p;
+        memcpy(p, after, n3 + 1);
+    }
+    return err_take(e, code, msg, n1 + n2 + n3);
 }
 
 int err_os(struct err *e, int code, int num) {
@@ -39,10 +48,13 @@ const char *err_msg(const struct err *e) {
     return e->msg ? e->msg : "out of memory";
 }
 
+struct str err_str(const struct err *e) {
+    return e->msg ? (struct str){e->msg, e->len} : str_of(err_msg(e));
+}
+
 void err_fini(struct err *e) {
     free(e->msg);
-    e->msg = NULL;
-    e->code = 0;
+    *e = ERR_INIT;
 }
 
 const char *err_os_text(int num) {

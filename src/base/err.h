@@ -5,6 +5,7 @@
  * success. The message is owned by the err; give it back with err_fini() or _cleanup_err_.
  */
 
+#include "base/str.h"
 #include "base/util.h"
 
 /* JSON-RPC error codes of the protocol. */
@@ -21,20 +22,25 @@ enum err_code {
 #define ERR_MSG_MAX 8192
 
 struct err {
-    int code;  /* enum err_code; 0 while no error is set */
-    char *msg; /* owned; NULL after an allocation failure: use err_msg() */
+    int code;   /* enum err_code; 0 while no error is set */
+    char *msg;  /* owned; NULL after an allocation failure: use err_msg() or err_str() */
+    size_t len; /* of msg, which may quote NUL bytes */
 };
 
-#define ERR_INIT ((struct err){0, NULL})
+#define ERR_INIT ((struct err){0, NULL, 0})
 
 /* Sets code and message, replacing what was there. Returns -EINVAL, for `return err_set(...)`. */
 int err_set(struct err *e, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
+/* The same for a text that quotes input: before, what (any bytes), after. Returns -EINVAL. */
+int err_about(struct err *e, int code, const char *before, struct str what, const char *after);
+
 /* Sets "<text> (os error <n>)" with the protocol's text for errno `num` > 0. Returns -num. */
 int err_os(struct err *e, int code, int num);
 
-/* The message, never NULL. */
+/* The message, never NULL; as a slice it keeps quoted NUL bytes. */
 const char *err_msg(const struct err *e);
+struct str err_str(const struct err *e);
 
 void err_fini(struct err *e);
 #define _cleanup_err_ __attribute__((cleanup(err_fini)))

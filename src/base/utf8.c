@@ -16,13 +16,13 @@
  * that half allows; a fault is there when all three agree.
  */
 enum {
-    SHORT = 1,   /* lead byte, then no continuation */
-    LONG = 2,    /* ASCII, then a continuation */
-    OVER3 = 4,   /* E0, then 80 to 9F */
-    LARGE = 8,   /* F4 or more, then 90 to BF */
-    SURR = 16,   /* ED, then A0 to BF */
-    OVER2 = 32,  /* C0 or C1, then a continuation */
-    OVER4 = 64,  /* F0 or more than F4, then 80 to 8F */
+    SHORT = 1,    /* lead byte, then no continuation */
+    LONG = 2,     /* ASCII, then a continuation */
+    OVER3 = 4,    /* E0, then 80 to 9F */
+    LARGE = 8,    /* F4 or more, then 90 to BF */
+    SURR = 16,    /* ED, then A0 to BF */
+    OVER2 = 32,   /* C0 or C1, then a continuation */
+    OVER4 = 64,   /* F0 or more than F4, then 80 to 8F */
     CONTS = -128, /* two continuations: right only as third or fourth byte */
     ANY = SHORT | LONG | CONTS,
     PAST = ANY | LARGE | OVER4,
@@ -39,16 +39,15 @@ AVX2 static inline __m256i utf8_nibble(__m256i table, __m256i v) {
 
 /* Non-zero where the 32 bytes are wrong; `before` are the 32 in front of them. */
 AVX2 static inline __m256i utf8_faults(__m256i in, __m256i before) {
-    const __m256i first_high = UTF8_LANES(LONG, LONG, LONG, LONG, LONG, LONG, LONG, LONG, CONTS,
-                                          CONTS, CONTS, CONTS, SHORT | OVER2, SHORT,
-                                          SHORT | OVER3 | SURR, SHORT | LARGE | OVER4);
-    const __m256i first_low = UTF8_LANES(ANY | OVER3 | OVER2 | OVER4, ANY | OVER2, ANY, ANY,
-                                         ANY | LARGE, PAST, PAST, PAST, PAST, PAST, PAST, PAST,
-                                         PAST, PAST | SURR, PAST, PAST);
-    const __m256i second_high = UTF8_LANES(SHORT, SHORT, SHORT, SHORT, SHORT, SHORT, SHORT, SHORT,
-                                           CONT | OVER3 | OVER4, CONT | OVER3 | LARGE,
-                                           CONT | SURR | LARGE, CONT | SURR | LARGE, SHORT, SHORT,
-                                           SHORT, SHORT);
+    const __m256i first_high =
+        UTF8_LANES(LONG, LONG, LONG, LONG, LONG, LONG, LONG, LONG, CONTS, CONTS, CONTS, CONTS,
+                   SHORT | OVER2, SHORT, SHORT | OVER3 | SURR, SHORT | LARGE | OVER4);
+    const __m256i first_low =
+        UTF8_LANES(ANY | OVER3 | OVER2 | OVER4, ANY | OVER2, ANY, ANY, ANY | LARGE, PAST, PAST,
+                   PAST, PAST, PAST, PAST, PAST, PAST, PAST | SURR, PAST, PAST);
+    const __m256i second_high = UTF8_LANES(
+        SHORT, SHORT, SHORT, SHORT, SHORT, SHORT, SHORT, SHORT, CONT | OVER3 | OVER4,
+        CONT | OVER3 | LARGE, CONT | SURR | LARGE, CONT | SURR | LARGE, SHORT, SHORT, SHORT, SHORT);
     __m256i first = UTF8_SHIFT(in, before, 1);
     __m256i pair = _mm256_and_si256(utf8_nibble(first_high, _mm256_srli_epi16(first, 4)),
                                     utf8_nibble(first_low, first));
@@ -71,10 +70,9 @@ AVX2 static bool utf8_avx2(const char *p, size_t n, size_t *done) {
         __m256i a = _mm256_loadu_si256((const __m256i *)(const void *)(p + i));
         __m256i b = _mm256_loadu_si256((const __m256i *)(const void *)(p + i + 32));
         if (_mm256_movemask_epi8(_mm256_or_si256(a, b)) == 0) {
-            const __m256i last = _mm256_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
-                                                  -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
-                                                  -1, -1, -1, -1, -1, (char)0xEF, (char)0xDF,
-                                                  (char)0xBF);
+            const __m256i last = _mm256_setr_epi8(
+                -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
+                -1, -1, -1, -1, -1, -1, -1, -1, (char)0xEF, (char)0xDF, (char)0xBF);
             faults = _mm256_or_si256(faults, _mm256_subs_epu8(before, last));
         } else {
             faults = _mm256_or_si256(faults, utf8_faults(a, before));

@@ -25,9 +25,9 @@ void uuid_random(char out[UUID_LEN + 1]) {
 }
 
 bool uuid_parse(struct str s, char out[UUID_LEN + 1]) {
-    if (s.n > 9 && strncasecmp(s.p, "urn:uuid:", 9) == 0)
+    if (s.n == 9 + UUID_LEN && memcmp(s.p, "urn:uuid:", 9) == 0)
         s = (struct str){s.p + 9, s.n - 9};
-    else if (s.n > 2 && s.p[0] == '{' && s.p[s.n - 1] == '}')
+    else if (s.n == UUID_LEN + 2 && s.p[0] == '{' && s.p[s.n - 1] == '}')
         s = (struct str){s.p + 1, s.n - 2};
     if (s.n != 32 && s.n != UUID_LEN)
         return false;

@@ -11,7 +11,7 @@
 void uuid_random(char out[UUID_LEN + 1]);
 
 /*
- * Reads the hyphenated form, 32 hex digits, either in braces, or either behind "urn:uuid:"; *out
- * becomes the lower-case hyphenated form. False when it is none of them.
+ * Reads the hyphenated form, alone, in braces or behind "urn:uuid:", or 32 hex digits; *out becomes
+ * the lower-case hyphenated form. False when it is none of them.
  */
 bool uuid_parse(struct str s, char out[UUID_LEN + 1]);

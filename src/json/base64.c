@@ -6,11 +6,13 @@
 
 /* X(c) for the 64 characters in order of value. */
 #define BASE64_ALPHABET(X)                                                                         \
-    X('A') X('B') X('C') X('D') X('E') X('F') X('G') X('H') X('I') X('J') X('K') X('L') X('M')     \
-    X('N') X('O') X('P') X('Q') X('R') X('S') X('T') X('U') X('V') X('W') X('X') X('Y') X('Z')     \
-    X('a') X('b') X('c') X('d') X('e') X('f') X('g') X('h') X('i') X('j') X('k') X('l') X('m')     \
-    X('n') X('o') X('p') X('q') X('r') X('s') X('t') X('u') X('v') X('w') X('x') X('y') X('z')     \
-    X('0') X('1') X('2') X('3') X('4') X('5') X('6') X('7') X('8') X('9') X('+') X('/')
+    X('A')                                                                                         \
+    X('B') X('C') X('D') X('E') X('F') X('G') X('H') X('I') X('J') X('K') X('L') X('M') X('N')     \
+        X('O') X('P') X('Q') X('R') X('S') X('T') X('U') X('V') X('W') X('X') X('Y') X('Z') X('a') \
+            X('b') X('c') X('d') X('e') X('f') X('g') X('h') X('i') X('j') X('k') X('l') X('m')    \
+                X('n') X('o') X('p') X('q') X('r') X('s') X('t') X('u') X('v') X('w') X('x')       \
+                    X('y') X('z') X('0') X('1') X('2') X('3') X('4') X('5') X('6') X('7') X('8')   \
+                        X('9') X('+') X('/')
 
 #define BASE64_ROW(c)                                                                              \
     c, 'A', c, 'B', c, 'C', c, 'D', c, 'E', c, 'F', c, 'G', c, 'H', c, 'I', c, 'J', c, 'K', c,     \
@@ -41,7 +43,7 @@ static const char base64_pairs[2 * 4096] = {BASE64_ALPHABET(BASE64_ROW)};
     BASE64_16(c, s), BASE64_16((c) + 16, s), BASE64_16((c) + 32, s), BASE64_16((c) + 48, s)
 #define BASE64_256(s) BASE64_64(0, s), BASE64_64(64, s), BASE64_64(128, s), BASE64_64(192, s)
 
-/* Values of characters by their place in a group of four, already shifted; BASE64_BAD for others. */
+/* Values by place in a group of four, already shifted; BASE64_BAD outside the alphabet. */
 static const uint32_t base64_values[4][256] = {
     {BASE64_256(18)}, {BASE64_256(12)}, {BASE64_256(6)}, {BASE64_256(0)}};
 
@@ -158,8 +160,10 @@ ssize_t base64url_decode(void *dst, const char *src, size_t n) {
     uint32_t bits = 0;
     for (size_t i = 0; i < n; i++) {
         char c = src[i];
-        uint32_t v = c == '-' ? 62 : c == '_' ? 63 : c == '+' || c == '/' ? BASE64_BAD
-                                                                         : base64_value(c);
+        uint32_t v = c == '-'               ? 62
+                     : c == '_'             ? 63
+                     : c == '+' || c == '/' ? BASE64_BAD
+                                            : base64_value(c);
         if (v == BASE64_BAD)
             return -EINVAL;
         bits = bits << 6 | v;

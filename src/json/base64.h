@@ -17,7 +17,7 @@ static inline size_t base64_decoded_max(size_t n) {
     return n / 4 * 3 + 3;
 }
 
-/* Encodes n bytes to dst (room for base64_encoded_len(n)); returns the characters written. No NUL. */
+/* Encodes n bytes to dst (room for base64_encoded_len(n)), no NUL; the characters written. */
 size_t base64_encode(char *dst, const void *src, size_t n);
 
 /*
@@ -30,5 +30,5 @@ size_t base64_encode(char *dst, const void *src, size_t n);
  */
 ssize_t base64_decode(void *dst, const char *src, size_t n, struct err *e);
 
-/* URL-safe alphabet, no padding (a '=' is refused), trailing bits zero. Bytes written or -EINVAL. */
+/* URL-safe alphabet, no padding, trailing bits zero; dst as above. Bytes written or -EINVAL. */
 ssize_t base64url_decode(void *dst, const char *src, size_t n);

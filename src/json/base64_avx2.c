@@ -25,9 +25,9 @@ AVX2 static inline __m256i base64_avx2_encode_24(const unsigned char *p) {
     __m256i class = _mm256_subs_epu8(value, _mm256_set1_epi8(51));
     __m256i upper = _mm256_cmpgt_epi8(_mm256_set1_epi8(26), value);
     class = _mm256_or_si256(class, _mm256_and_si256(upper, _mm256_set1_epi8(13)));
-    const __m256i distance = BASE64_LANES('a' - 26, '0' - 52, '0' - 52, '0' - 52, '0' - 52,
-                                          '0' - 52, '0' - 52, '0' - 52, '0' - 52, '0' - 52,
-                                          '0' - 52, '+' - 62, '/' - 63, 'A', 0, 0);
+    const __m256i distance =
+        BASE64_LANES('a' - 26, '0' - 52, '0' - 52, '0' - 52, '0' - 52, '0' - 52, '0' - 52, '0' - 52,
+                     '0' - 52, '0' - 52, '0' - 52, '+' - 62, '/' - 63, 'A', 0, 0);
     return _mm256_add_epi8(value, _mm256_shuffle_epi8(distance, class));
 }
 

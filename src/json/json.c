@@ -54,7 +54,7 @@ void json_doc_trim(struct json_doc *d) {
     d->cap = 0;
 }
 
-/* Sets "<reason> at line L column C" for the byte at `at` (the end of the text counts as its last). */
+/* Sets "<reason> at line L column C" for the byte at `at`, or the last one if it is the end. */
 static int json_fail(struct json_parser *s, const char *at, const char *reason) {
     const char *upto = at < s->end ? at + 1 : s->end, *line_start = s->text;
     size_t line = 1;
@@ -394,18 +394,17 @@ static inline int json_key(struct json_parser *s) {
 static inline int json_advance(struct json_parser *s) {
     struct json_node *v = &s->d->nodes[s->stack[s->depth - 1]];
     bool object = v->type == JSON_OBJECT;
+    const char *eof = object ? "EOF while parsing an object" : "EOF while parsing a list";
     json_skip_space(s);
     char c = s->p < s->end ? *s->p : '\0';
     if (c == (object ? '}' : ']'))
         return json_close(s);
     if (v->count > 0) {
-        if (c != ',' && object)
-            return json_fail_or_eof(s, "expected `,` or `}`", "EOF while parsing an object");
         if (c != ',')
-            return json_fail_or_eof(s, "expected `,` or `]`", "EOF while parsing a list");
+            return json_fail_or_eof(s, object ? "expected `,` or `}`" : "expected `,` or `]`", eof);
         s->p++;
     } else if (s->p == s->end) {
-        return json_fail(s, s->p, object ? "EOF while parsing an object" : "EOF while parsing a list");
+        return json_fail(s, s->p, eof);
     }
     v->count++;
     int r = object ? json_key(s) : 0;

@@ -19,15 +19,15 @@
 static const struct {
     uint32_t first, last;
 } jsondec_hidden[] = {
-    {0x7F, 0xA0},         {0xAD, 0xAD},         {0x300, 0x36F},       {0x483, 0x489},
-    {0x591, 0x5BD},       {0x600, 0x605},       {0x610, 0x61A},       {0x61C, 0x61C},
-    {0x64B, 0x65F},       {0x6DD, 0x6DD},       {0x70F, 0x70F},       {0x1680, 0x1680},
-    {0x180B, 0x180F},     {0x1AB0, 0x1ACE},     {0x1DC0, 0x1DFF},     {0x2000, 0x200F},
-    {0x2028, 0x202F},     {0x205F, 0x206F},     {0x20D0, 0x20F0},     {0x3000, 0x3000},
-    {0x302A, 0x302F},     {0x3099, 0x309A},     {0xD800, 0xF8FF},     {0xFB1E, 0xFB1E},
-    {0xFE00, 0xFE0F},     {0xFE20, 0xFE2F},     {0xFEFF, 0xFEFF},     {0xFF9E, 0xFF9F},
-    {0xFFF0, 0xFFFB},     {0xFFFE, 0xFFFF},     {0x1D165, 0x1D169},   {0x1D16D, 0x1D182},
-    {0x1FFFE, 0x1FFFF},   {0x2FFFE, 0x2FFFF},   {0x323B0, 0x10FFFF},
+    {0x7F, 0xA0},       {0xAD, 0xAD},       {0x300, 0x36F},      {0x483, 0x489},
+    {0x591, 0x5BD},     {0x600, 0x605},     {0x610, 0x61A},      {0x61C, 0x61C},
+    {0x64B, 0x65F},     {0x6DD, 0x6DD},     {0x70F, 0x70F},      {0x1680, 0x1680},
+    {0x180B, 0x180F},   {0x1AB0, 0x1ACE},   {0x1DC0, 0x1DFF},    {0x2000, 0x200F},
+    {0x2028, 0x202F},   {0x205F, 0x206F},   {0x20D0, 0x20F0},    {0x3000, 0x3000},
+    {0x302A, 0x302F},   {0x3099, 0x309A},   {0xD800, 0xF8FF},    {0xFB1E, 0xFB1E},
+    {0xFE00, 0xFE0F},   {0xFE20, 0xFE2F},   {0xFEFF, 0xFEFF},    {0xFF9E, 0xFF9F},
+    {0xFFF0, 0xFFFB},   {0xFFFE, 0xFFFF},   {0x1D165, 0x1D169},  {0x1D16D, 0x1D182},
+    {0x1FFFE, 0x1FFFF}, {0x2FFFE, 0x2FFFF}, {0x323B0, 0x10FFFF},
 };
 
 static bool jsondec_is_hidden(uint32_t c) {
@@ -50,8 +50,13 @@ static uint32_t jsondec_code_point(const char *p, size_t *len) {
 
 /* Writes code point c of len bytes at p as the protocol quotes it (at most 10 bytes). */
 static size_t jsondec_quote_one(char *dst, const char *p, size_t len, uint32_t c) {
-    const char *named = c == 0 ? "\\0" : c == '\t' ? "\\t" : c == '\n' ? "\\n" : c == '\r' ? "\\r"
-                      : c == '"' ? "\\\"" : c == '\\' ? "\\\\" : NULL;
+    const char *named = c == 0      ? "\\0"
+                        : c == '\t' ? "\\t"
+                        : c == '\n' ? "\\n"
+                        : c == '\r' ? "\\r"
+                        : c == '"'  ? "\\\""
+                        : c == '\\' ? "\\\\"
+                                    : NULL;
     if (named != NULL) {
         memcpy(dst, named, 2);
         return 2;
@@ -134,8 +139,7 @@ static int jsondec_scalar(const struct jsondec_field *f, const struct json_node 
             return jsondec_type_error(v, expected ? expected : "a boolean", e);
         *(bool *)out = v->type == JSON_TRUE;
         return 0;
-    case JSONDEC_U64:
-        return jsondec_unsigned(v, expected ? expected : "u64", UINT64_MAX, out, e);
+    case JSONDEC_U64: return jsondec_unsigned(v, expected ? expected : "u64", UINT64_MAX, out, e);
     case JSONDEC_USIZE:
         return jsondec_unsigned(v, expected ? expected : "usize", UINT64_MAX, out, e);
     case JSONDEC_U16:

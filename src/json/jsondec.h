@@ -8,17 +8,17 @@
 #include "json/json.h"
 
 enum jsondec_kind {
-    JSONDEC_STR,   /* struct str: borrowed from the document */
-    JSONDEC_BOOL,  /* bool */
-    JSONDEC_U64,   /* uint64_t, "u64" in texts */
-    JSONDEC_USIZE, /* uint64_t, "usize" in texts */
-    JSONDEC_U16,   /* uint16_t, "u16" in texts */
-    JSONDEC_NODE,  /* const struct json_node *: any value, as it is */
-    JSONDEC_SEQ,   /* const struct json_node *: an array */
-    JSONDEC_STRS,  /* const struct json_node *: an array of strings (elements checked) */
-    JSONDEC_MAP,   /* const struct json_node *: an object */
-    JSONDEC_STRMAP,/* const struct json_node *: an object whose values are strings (checked) */
-    JSONDEC_STRUCT /* nested struct described by `sub`, decoded in place at `offset` */
+    JSONDEC_STR,    /* struct str: borrowed from the document */
+    JSONDEC_BOOL,   /* bool */
+    JSONDEC_U64,    /* uint64_t, "u64" in texts */
+    JSONDEC_USIZE,  /* uint64_t, "usize" in texts */
+    JSONDEC_U16,    /* uint16_t, "u16" in texts */
+    JSONDEC_NODE,   /* const struct json_node *: any value, as it is */
+    JSONDEC_SEQ,    /* const struct json_node *: an array */
+    JSONDEC_STRS,   /* const struct json_node *: an array of strings (elements checked) */
+    JSONDEC_MAP,    /* const struct json_node *: an object */
+    JSONDEC_STRMAP, /* const struct json_node *: an object whose values are strings (checked) */
+    JSONDEC_STRUCT  /* nested struct described by `sub`, decoded in place at `offset` */
 };
 
 enum jsondec_flags {
@@ -32,8 +32,8 @@ struct jsondec_field {
     const char *name;
     enum jsondec_kind kind;
     unsigned flags;
-    size_t offset;        /* of the value in the target struct */
-    size_t present;       /* offset of a bool set when the field was given, or JSONDEC_NO_PRESENT */
+    size_t offset;  /* of the value in the target struct */
+    size_t present; /* offset of a bool set when the field was given, or JSONDEC_NO_PRESENT */
     const struct jsondec_struct *sub; /* JSONDEC_STRUCT */
     const char *expected; /* NULL, or the word for "expected ..." (else derived from kind) */
 };
@@ -54,7 +54,7 @@ struct jsondec_struct {
 MUST_CHECK int jsondec(const struct jsondec_struct *s, const struct json_node *v, void *out,
                        struct err *e);
 
-/* Methods without params: absent, null or {} is fine, all else "invalid type: ..., expected unit". */
+/* Methods without params: absent, null or {}; all else "invalid type: ..., expected unit". */
 MUST_CHECK int jsondec_unit(const struct json_node *v, struct err *e);
 
 /* Sets "invalid type: <what v is>, expected <expected>". Returns -EINVAL. */

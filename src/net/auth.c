@@ -229,6 +229,9 @@ static const struct json_node *auth_object(struct json_doc *d, struct str part, 
 
 static bool auth_alg_ok(const struct json_node *header) {
     const struct json_node *alg = header ? json_get(header, "alg") : NULL;
+    const struct json_node *typ = header ? json_get(header, "typ") : NULL;
+    if (typ != NULL && typ->type != JSON_STRING && typ->type != JSON_NULL)
+        return false;
     return alg != NULL && alg->type == JSON_STRING && str_eqz(json_str(alg), "HS256");
 }
 

@@ -19,8 +19,8 @@
 #include "proc/spawn.h"
 
 #define PROC_DRAIN_MAX (1024 * 1024)     /* read between the leader's end and `exited` */
-#define PROC_PIPE_SIZE (1024 * 1024)     /* asked of the kernel for a busy pipe */
-#define PROC_ROUND_MAX (256 * 1024)      /* read from one stream per turn of the loop */
+#define PROC_PIPE_SIZE (256 * 1024)      /* asked of the kernel for a busy pipe; more is slower */
+#define PROC_ROUND_MAX (128 * 1024)      /* read from one stream per turn of the loop */
 #define PROC_FORCE_CLOSE_MS 1000         /* a killed process is closed by then, whoever holds on */
 
 /* What all processes of a server share. */

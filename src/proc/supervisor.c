@@ -169,22 +169,22 @@ static bool child_next_candidate(const char **search, const char *name, char *ds
     return *name == '\0' && n < SUPERVISOR_PATH_MAX - 1;
 }
 
-/* exec along the search path as a shell would: what cannot be run is passed over. -errno. */
+/* exec along the search path: what cannot be run is passed over; EACCES outlives other reasons. */
 static int child_exec(struct supervisor *s) {
     if (s->search == NULL)
         return (int)sys3(SYS_execve, (long)s->program, (long)s->argv, (long)s->envp);
-    int result = -ENOENT;
+    int last = -ENOENT;
+    bool denied = false;
     for (const char *rest = s->search; rest != NULL;) {
         if (!child_next_candidate(&rest, s->program, s->path))
             continue;
-        int r = (int)sys3(SYS_execve, (long)s->path, (long)s->argv, (long)s->envp);
-        if (r == -EACCES)
-            result = r;
-        else if (r != -ENOENT && r != -ENOTDIR && r != -ENAMETOOLONG && r != -ELOOP &&
-                 r != -ESTALE && r != -ENODEV && r != -ETIMEDOUT)
-            return r;
+        last = (int)sys3(SYS_execve, (long)s->path, (long)s->argv, (long)s->envp);
+        if (last == -EACCES)
+            denied = true;
+        else if (last != -ENOENT && last != -ENOTDIR)
+            return last;
     }
-    return result;
+    return denied ? -EACCES : last;
 }
 
 static int child_main(void *arg) {

@@ -85,7 +85,7 @@ static void rpc_send_error(struct rpc_peer *p, struct str id, const struct err *
     _cleanup_buf_ struct buf b = BUF_INIT(ERR_MSG_MAX * 6 + 256);
     int r = buf_putf(&b, "{\"error\":{\"code\":%d,\"message\":", e->code);
     if (r == 0)
-        r = jsonw_str(&b, str_of(err_msg(e)));
+        r = jsonw_str(&b, err_str(e));
     const struct str parts[] = {buf_str(&b), STR_LIT("},\"id\":"), id, STR_LIT("}")};
     if (r == 0)
         rpc_send(p, parts, ARRAY_LEN(parts));
@@ -190,8 +190,7 @@ static void rpc_malformed(struct rpc_peer *p, const char *reason) {
 
 static void rpc_unexpected(struct rpc_peer *p, const char *what, struct str name) {
     _cleanup_err_ struct err e = ERR_INIT;
-    err_set(&e, ERR_INVALID_REQUEST, "unexpected %s%.*s", what, (int)MIN(name.n, (size_t)256),
-            name.n ? name.p : "");
+    err_about(&e, ERR_INVALID_REQUEST, what, name, "");
     rpc_send_error(p, rpc_no_id, &e);
 }
 
@@ -214,8 +213,8 @@ static enum rpc_outcome rpc_execute(struct rpc_call *c, const struct envelope *e
                                     struct buf *result, struct err *e) {
     const struct rpc_method *m = rpc_find(c->peer->host, env->method);
     if (m == NULL) {
-        err_set(e, ERR_METHOD_NOT_FOUND, "exec-server stub does not implement `%.*s` yet",
-                (int)MIN(env->method.n, (size_t)ERR_MSG_MAX), env->method.n ? env->method.p : "");
+        err_about(e, ERR_METHOD_NOT_FOUND, "exec-server stub does not implement `", env->method,
+                  "` yet");
         return RPC_ERROR;
     }
     _Alignas(max_align_t) char params[RPC_PARAMS_MAX];
@@ -241,9 +240,9 @@ static void rpc_request(struct rpc_peer *p, const struct envelope *env) {
 
 static void rpc_notification(struct rpc_peer *p, const struct envelope *env) {
     if (!str_eqz(env->method, "initialized")) {
-        rpc_unexpected(p, "notification: ", env->method);
+        rpc_unexpected(p, "unexpected notification: ", env->method);
     } else if (p->life == RPC_NEW) {
-        rpc_unexpected(p, "notification before initialize: ", env->method);
+        rpc_unexpected(p, "unexpected notification before initialize: ", env->method);
     } else {
         p->life = RPC_READY;
     }
@@ -259,7 +258,7 @@ static void rpc_dispatch(struct rpc_peer *p, const struct envelope *env) {
         break;
     case ENVELOPE_RESPONSE:
     case ENVELOPE_ERROR:
-        rpc_unexpected(p, "response", (struct str){NULL, 0});
+        rpc_unexpected(p, "unexpected response", (struct str){NULL, 0});
         break;
     }
 }

@@ -235,7 +235,7 @@ void job_cancel_start(struct job *j) {
     struct rpc_call *c = steal_ptr(&j->start_call);
     if (c != NULL) {
         _cleanup_err_ struct err e = ERR_INIT;
-        err_set(&e, ERR_INVALID_REQUEST, "process %.*s start was cancelled", (int)j->id.n, j->id.p);
+        err_about(&e, ERR_INVALID_REQUEST, "process ", j->id, " start was cancelled");
         rpc_fail(c, &e);
     }
     job_let_die(j, false);

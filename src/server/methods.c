@@ -118,9 +118,8 @@ static enum rpc_outcome read_run(struct rpc_call *c, void *params, struct buf *r
     struct job *j = job_find(c->peer->user, p->process_id);
     bool starting = j != NULL && j->proc.state == PROC_STARTING;
     if (j == NULL || starting) {
-        err_set(e, ERR_INVALID_REQUEST, "%sprocess id %.*s%s", j ? "" : "unknown ",
-                (int)MIN(p->process_id.n, (size_t)ERR_MSG_MAX),
-                p->process_id.n ? p->process_id.p : "", starting ? " is starting" : "");
+        err_about(e, ERR_INVALID_REQUEST, j ? "process id " : "unknown process id ", p->process_id,
+                  starting ? " is starting" : "");
         return RPC_ERROR;
     }
     struct job_read r = {p->after, p->max_bytes};

@@ -67,8 +67,7 @@ struct session *session_resume(struct server *server, struct str id, struct rpc_
                                struct err *e) {
     struct hash_node *n = hash_find(&server->sessions, id);
     if (n == NULL) {
-        err_set(e, ERR_INVALID_REQUEST, "unknown session id %.*s",
-                (int)MIN(id.n, (size_t)ERR_MSG_MAX), id.n ? id.p : "");
+        err_about(e, ERR_INVALID_REQUEST, "unknown session id ", id, "");
         return NULL;
     }
     struct session *s = container_of(n, struct session, node);

@@ -212,8 +212,7 @@ static int start_check(const struct session *s, const struct start_params *p, ch
     if (r == 0 && p->argv->count == 0)
         r = err_set(e, ERR_INVALID_PARAMS, "argv must not be empty");
     if (r == 0 && job_find(s, p->process_id) != NULL)
-        r = err_set(e, ERR_INVALID_REQUEST, "process %.*s already exists", (int)p->process_id.n,
-                    p->process_id.n ? p->process_id.p : "");
+        r = err_about(e, ERR_INVALID_REQUEST, "process ", p->process_id, " already exists");
     return r;
 }
 

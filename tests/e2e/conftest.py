@@ -111,8 +111,20 @@ def server(fleet):
     return fleet.start()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def nothing_left(request):
+    """After the tests of a file nothing that a server started is alive."""
+    before = set(procfs.descendants(os.getpid()))
+    yield
+    try:
+        until(lambda: not reap_adopted(before), "end of everything the servers started")
+    except AssertionError as e:
+        left = [procfs.describe(pid) for pid in reap_adopted(before)]
+        raise AssertionError(f"still running: {left}") from e
+
+
 @pytest.fixture(scope="module")
-def shared():
+def shared(nothing_left):  # pylint: disable=unused-argument
     """One server for all tests of a module that do not disturb each other."""
     made = Fleet()
     yield made.start()
@@ -125,15 +137,3 @@ def client(shared):
     made = shared.client()
     yield made
     made.close()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def nothing_left(request):
-    """After the tests of a file nothing that a server started is alive."""
-    before = set(procfs.descendants(os.getpid()))
-    yield
-    try:
-        until(lambda: not reap_adopted(before), "end of everything the servers started")
-    except AssertionError as e:
-        left = [procfs.describe(pid) for pid in reap_adopted(before)]
-        raise AssertionError(f"still running: {left}") from e

@@ -21,7 +21,7 @@ ENV = "/usr/bin/env"
 
 
 @pytest.fixture(scope="module")
-def rich():
+def rich(nothing_left):  # pylint: disable=unused-argument
     """A server with a known environment."""
     from conftest import Fleet  # pylint: disable=import-outside-toplevel
     fleet = Fleet()

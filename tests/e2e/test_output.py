@@ -277,8 +277,7 @@ def test_wait_for_the_end(client):
 # Retained output
 
 def test_newest_mebibyte_is_kept(client):
-    process = client.start("head -c 3000000 /dev/zero; printf END")
-    process.sink = lambda *_: None
+    process = client.start("head -c 3000000 /dev/zero; printf END", sink=lambda *_: None)
     client.wait_closed(process)
     result = client.read(process)
     kept = chunks(result)
@@ -295,8 +294,7 @@ def test_exactly_a_mebibyte_is_kept_whole(client):
 
 
 def test_both_streams_share_the_ring(client):
-    process = client.start("echo first >&2; head -c 3000000 /dev/zero")
-    process.sink = lambda *_: None
+    process = client.start("echo first >&2; head -c 3000000 /dev/zero", sink=lambda *_: None)
     client.wait_closed(process)
     assert {stream for _, stream, _ in chunks(client.read(process))} == {"stdout"}
 
@@ -304,10 +302,10 @@ def test_both_streams_share_the_ring(client):
 def test_at_most_50000_chunks_are_kept(client):
     """Single bytes, each read before the next is written, so that each is a chunk."""
     count = 51000
-    process = client.start(f"exec dd bs=1 count={count} status=none", pipeStdin=True)
-    client.write(process, b"x" * count)
     sizes = []
-    process.sink = lambda _seq, _stream, data: sizes.append(len(data))
+    process = client.start(f"exec dd bs=1 count={count} status=none", pipeStdin=True,
+                           sink=lambda _seq, _stream, data: sizes.append(len(data)))
+    client.write(process, b"x" * count)
     client.wait_closed(process)
     assert sum(sizes) == count
     result = client.read(process)

@@ -183,7 +183,9 @@ def test_start_in_flight_survives_a_disconnect(shared):
         first.send("process/start", first.start_params("sleep 1000", processId="p"))
         first.transport.drop()
         second = resume(shared, first.session)
-        answer = second.answer(second.send("process/read", {"processId": "p"}))
+        answer = None
+        while answer is None or answer.get("error", {}).get("message") == "process id p is starting":
+            answer = second.answer(second.send("process/read", {"processId": "p"}))
         if "result" in answer:
             assert second.terminate("p") == {"running": True}
         else:

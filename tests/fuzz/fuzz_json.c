@@ -106,11 +106,11 @@ struct target {
 
 static void check_decoder(const struct json_node *root) {
     static const struct jsondec_field fields[] = {
-        {"a", JSONDEC_STR, JSONDEC_REQUIRED, offsetof(struct target, str), JSONDEC_NO_PRESENT,
-         NULL, NULL},
+        {"a", JSONDEC_STR, JSONDEC_REQUIRED, offsetof(struct target, str), JSONDEC_NO_PRESENT, NULL,
+         NULL},
         {"b", JSONDEC_BOOL, 0, offsetof(struct target, flag), JSONDEC_NO_PRESENT, NULL, NULL},
-        {"c", JSONDEC_U64, JSONDEC_NULLABLE, offsetof(struct target, u64), JSONDEC_NO_PRESENT,
-         NULL, NULL},
+        {"c", JSONDEC_U64, JSONDEC_NULLABLE, offsetof(struct target, u64), JSONDEC_NO_PRESENT, NULL,
+         NULL},
         {"d", JSONDEC_U16, 0, offsetof(struct target, u16), JSONDEC_NO_PRESENT, NULL, NULL},
         {"e", JSONDEC_STRS, 0, offsetof(struct target, strs), JSONDEC_NO_PRESENT, NULL, NULL},
         {"f", JSONDEC_STRMAP, 0, offsetof(struct target, strmap), JSONDEC_NO_PRESENT, NULL, NULL},
@@ -159,13 +159,11 @@ static void compare_values(const struct json_node *v, json_t *o) {
         break;
     case JSON_STRING:
         REQUIRE(json_typeof(o) == JANSSON_STRING);
-        REQUIRE(str_eq(json_str(v),
-                       (struct str){json_string_value(o), json_string_length(o)}));
+        REQUIRE(str_eq(json_str(v), (struct str){json_string_value(o), json_string_length(o)}));
         break;
     case JSON_ARRAY:
         REQUIRE(json_typeof(o) == JANSSON_ARRAY && json_array_size(o) == v->count);
-        json_for_each(child, v)
-            compare_values(child, json_array_get(o, i++));
+        json_for_each(child, v) compare_values(child, json_array_get(o, i++));
         break;
     case JSON_OBJECT:
         REQUIRE(json_typeof(o) == JANSSON_OBJECT && json_object_size(o) == v->count);
@@ -188,10 +186,9 @@ static void compare(const char *text, size_t n, const struct json_doc *d, int r,
     if (memchr(text, '\0', n) != NULL)
         return;
     json_error_t why;
-    json_t *o = json_loadb(text, n,
-                           JSON_DECODE_ANY | JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL |
-                               JSON_DECODE_INT_AS_REAL,
-                           &why);
+    json_t *o = json_loadb(
+        text, n,
+        JSON_DECODE_ANY | JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &why);
     if (o != NULL) {
         REQUIRE(r == 0 || is_limit(e));
         if (r == 0)

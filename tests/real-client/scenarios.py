@@ -114,8 +114,8 @@ async def polling(b):
     await b.start_server()
     fifo = make_fifo(b)
     async with b.client() as m:
-        o = await m.shell(f"exec 3<>{fifo}; for i in 1 2 3; do echo tick-$i; read a <&3; done; exit 3",
-                          yield_time_ms=500)
+        o = await m.shell(f"exec 3<>{fifo}; for i in 1 2 3; do echo tick-$i; read a <&3; done; "
+                          "exit 3", yield_time_ms=500)
         check(o.session, "the command must still be running")
         text = ""
         for _ in range(2):
@@ -221,8 +221,8 @@ async def binary_output(b):
     await b.start_server()
     fifo = make_fifo(b)
     async with b.client() as m:
-        o = await m.shell(f"exec 3<>{fifo}; printf 'a\\377\\000b\\342'; read a <&3; printf '\\202\\254\\n'",
-                          yield_time_ms=500)
+        o = await m.shell(f"exec 3<>{fifo}; printf 'a\\377\\000b\\342'; read a <&3; "
+                          "printf '\\202\\254\\n'", yield_time_ms=500)
         await release(fifo)
         await m.until_exit(o)
     got = b"".join(base64.b64decode(n["chunk"]) for n in b.proxy.notes("process/output"))
@@ -290,7 +290,8 @@ async def background_child(b):
     await b.start_server()
     fifo = make_fifo(b)
     async with b.client() as m:
-        o = await m.shell(f"exec 3<>{fifo}; (read a <&3; echo late) & echo early", yield_time_ms=700)
+        o = await m.shell(f"exec 3<>{fifo}; (read a <&3; echo late) & echo early",
+                          yield_time_ms=700)
         within("early", o.out)
         check(o.session, "the output is still open")
         await release(fifo)
@@ -355,7 +356,8 @@ async def resume_after_exit(b):
     await b.start_server()
     fifo = make_fifo(b)
     async with b.client() as m:
-        o = await m.shell(f"exec 3<>{fifo}; echo one; read a <&3; echo two; exit 5", yield_time_ms=700)
+        o = await m.shell(f"exec 3<>{fifo}; echo one; read a <&3; echo two; exit 5",
+                          yield_time_ms=700)
         b.proxy.cut()
         await release(fifo)
         text, code = await m.until_exit(o)

@@ -91,12 +91,9 @@ static void usable_after_fini(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_sizes),
-        cmocka_unit_test(zeroed_again_after_reset),
-        cmocka_unit_test(stops_at_the_maximum),
-        cmocka_unit_test(sizes_that_overflow),
-        cmocka_unit_test(copies_strings),
-        cmocka_unit_test(usable_after_fini),
+        cmocka_unit_test(many_sizes),           cmocka_unit_test(zeroed_again_after_reset),
+        cmocka_unit_test(stops_at_the_maximum), cmocka_unit_test(sizes_that_overflow),
+        cmocka_unit_test(copies_strings),       cmocka_unit_test(usable_after_fini),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

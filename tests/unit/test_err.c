@@ -89,12 +89,9 @@ static void os_texts_of_the_protocol(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sets_and_replaces),
-        cmocka_unit_test(wraps_its_own_message),
-        cmocka_unit_test(message_is_never_null),
-        cmocka_unit_test(cuts_between_characters),
-        cmocka_unit_test(keeps_the_longest_allowed),
-        cmocka_unit_test(os_errors),
+        cmocka_unit_test(sets_and_replaces),         cmocka_unit_test(wraps_its_own_message),
+        cmocka_unit_test(message_is_never_null),     cmocka_unit_test(cuts_between_characters),
+        cmocka_unit_test(keeps_the_longest_allowed), cmocka_unit_test(os_errors),
         cmocka_unit_test(os_texts_of_the_protocol),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

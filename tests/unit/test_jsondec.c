@@ -203,8 +203,8 @@ static void quoted_strings(void **state) {
 /* A string of any size gives a bounded, valid message that still says what was expected. */
 static void long_strings(void **state) {
     (void)state;
-    static const char *const units[] = {"x", "\\n", "\\u0001", "\xC3\xA9", "\xF0\x9F\x98\x80",
-                                        "\\udbff\\udfff"};
+    static const char *const units[] = {
+        "x", "\\n", "\\u0001", "\xC3\xA9", "\xF0\x9F\x98\x80", "\\udbff\\udfff"};
     for (size_t i = 0; i < ARRAY_LEN(units); i++) {
         static char text[200000];
         size_t n = (size_t)sprintf(text, "{\"big\":\"");

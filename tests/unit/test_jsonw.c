@@ -96,8 +96,10 @@ int main(void) {
     in = guard_new(4096);
     out = guard_new(4096);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_strings), cmocka_unit_test(escaped_bytes),
-        cmocka_unit_test(escapes_at_every_offset), cmocka_unit_test(round_trip),
+        cmocka_unit_test(plain_strings),
+        cmocka_unit_test(escaped_bytes),
+        cmocka_unit_test(escapes_at_every_offset),
+        cmocka_unit_test(round_trip),
         cmocka_unit_test(no_room),
     };
     int r = cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,8 +17,7 @@ static struct item *item_of(struct list *l) {
 /* The numbers in order, as decimal digits of one number. */
 static int digits(struct list *head) {
     int all = 0;
-    list_for_each(it, head)
-        all = all * 10 + item_of(it)->number;
+    list_for_each(it, head) all = all * 10 + item_of(it)->number;
     return all;
 }
 
@@ -67,8 +66,7 @@ static void removal_while_walking(void **state) {
             list_remove(it);
     }
     assert_int_equal(digits(&head), 13579);
-    list_for_each(it, &head)
-        list_remove(it);
+    list_for_each(it, &head) list_remove(it);
     assert_true(list_empty(&head));
 }
 

@@ -79,7 +79,7 @@ static uint32_t random_below(uint32_t limit) {
 /* Long texts of all kinds of sequences, most with a byte or two spoilt. */
 static void long_texts(void **state) {
     (void)state;
-    static const unsigned edges[] = {0x7F,   0x80,   0x7FF,   0x800,   0xFFF,   0x1000,
+    static const unsigned edges[] = {0x7F,   0x80,   0x7FF,  0x800,   0xFFF,   0x1000,
                                      0xD7FF, 0xE000, 0xFFFF, 0x10000, 0xFFFFF, 0x10FFFF};
     static const unsigned char bytes[] = {0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF,
                                           0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xED, 0xEF, 0xF0,
@@ -133,9 +133,9 @@ static void cut_keeps_sequences_whole(void **state) {
 int main(void) {
     guard = guard_new(4096);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(empty_is_valid),  cmocka_unit_test(every_code_point),
-        cmocka_unit_test(every_start),     cmocka_unit_test(at_every_offset),
-        cmocka_unit_test(long_texts),      cmocka_unit_test(cut_keeps_sequences_whole),
+        cmocka_unit_test(empty_is_valid), cmocka_unit_test(every_code_point),
+        cmocka_unit_test(every_start),    cmocka_unit_test(at_every_offset),
+        cmocka_unit_test(long_texts),     cmocka_unit_test(cut_keeps_sequences_whole),
     };
     int r = cmocka_run_group_tests(tests, NULL, NULL);
     guard_free(&guard);

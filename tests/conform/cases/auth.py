@@ -5,8 +5,8 @@ import hmac
 import json
 import time
 
-from cases.http import GOOD, ask
 from harness.case import case
+from harness.http import GOOD, ask
 from harness.servers import SECRET, TOKEN, base64url
 
 CAPABILITY = {

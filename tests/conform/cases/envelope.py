@@ -48,7 +48,8 @@ MESSAGES = {
     "method-odd-characters": '{"id":1,"method":"a`b\\n\\u0000é"}',
     "method-case": '{"id":1,"method":"Environment/Status"}',
     # params of a method without params
-    "params-null": '{"id":1,' + S + ',"params":null}', "params-{}": '{"id":1,' + S + ',"params":{}}',
+    "params-null": '{"id":1,' + S + ',"params":null}',
+    "params-{}": '{"id":1,' + S + ',"params":{}}',
     "params-[]": '{"id":1,' + S + ',"params":[]}',
     "params-{x}": '{"id":1,' + S + ',"params":{"x":1}}',
     "params-string": '{"id":1,' + S + ',"params":"x"}',
@@ -67,7 +68,8 @@ MESSAGES = {
              '"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01","tracestate":"a=b"}}',
     "trace-null": '{"id":1,' + S + ',"trace":null}', "trace-{}": '{"id":1,' + S + ',"trace":{}}',
     "trace-string": '{"id":1,' + S + ',"trace":"x"}',
-    "trace-array": '{"id":1,' + S + ',"trace":[]}', "trace-false": '{"id":1,' + S + ',"trace":false}',
+    "trace-array": '{"id":1,' + S + ',"trace":[]}',
+    "trace-false": '{"id":1,' + S + ',"trace":false}',
     "trace-bad-parent": '{"id":1,' + S + ',"trace":{"traceparent":"junk"}}',
     "trace-null-parent": '{"id":1,' + S + ',"trace":{"traceparent":null,"tracestate":null}}',
     "trace-number-parent": '{"id":1,' + S + ',"trace":{"traceparent":5}}',
@@ -77,13 +79,16 @@ MESSAGES = {
     "depth-127": nested(126), "depth-128": nested(127), "depth-129": nested(128),
     "depth-5001": nested(5000), "values-262144": values(262144), "values-262145": values(262145),
     # numbers in ignored places
-    "number-1e400": '{"id":1,' + S + ',"x":1e400}', "number-2^64": '{"id":1,' + S + ',"x":18446744073709551616}',
+    "number-1e400": '{"id":1,' + S + ',"x":1e400}',
+    "number-2^64": '{"id":1,' + S + ',"x":18446744073709551616}',
     "number-10^40": '{"id":1,' + S + ',"x":1' + "0" * 40 + "}",
     "number-1E+5": '{"id":1,' + S + ',"x":1E+5}', "number-01": '{"id":1,' + S + ',"x":01}',
     "number-minus": '{"id":1,' + S + ',"x":-}', "number-.5": '{"id":1,' + S + ',"x":.5}',
     "number-1.": '{"id":1,' + S + ',"x":1.}', "number-1e": '{"id":1,' + S + ',"x":1e}',
     "number-+1": '{"id":1,' + S + ',"x":+1}', "number--01": '{"id":1,' + S + ',"x":-01}',
     "bad-escape": '{"id":1,' + S + ',"x":"\\q"}', "bad-literal": '{"id":1,' + S + ',"x":nul}',
+    "number-token": '{"id":1,' + S + ',"x":{"$serde_json::private::Number":"12"}}',
+    "raw-token": '{"id":1,' + S + ',"x":{"$serde_json::private::RawValue":"[1]"}}',
     # notifications
     "notification-unknown": '{"method":"foo"}',
     "notification-of-a-request": "{" + S + "}",
@@ -133,6 +138,13 @@ async def array_params(t):
     t.see("initialize []", (await d.exchange('{"id":1,"method":"initialize","params":[]}')))
     answer = await d.call("initialize", ["x"])
     t.see('initialize ["x"]', answer if isinstance(answer, str) else "accepted")
+
+
+@case("large-before-initialize")
+async def large_first(t):
+    """A message of 100 kB before the handshake."""
+    c = await t.open()
+    t.see("answer", await c.exchange('{"id":1,"method":"nope"' + " " * 100000 + "}"))
 
 
 @case("malformed-before-initialize")

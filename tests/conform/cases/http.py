@@ -1,54 +1,11 @@
 """HTTP routes, the Origin rule and the checks of the upgrade request."""
 
 import asyncio
-import re
 
 from harness.case import case
+from harness.http import GOOD, ask, response
 from harness.peer import WAIT
-from harness.websocket import PING, WebSocket, frame, upgrade_request
-
-KEY = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
-GOOD = ("Host: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-        "Sec-WebSocket-Version: 13\r\n" + KEY)
-DATE = re.compile(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT\Z")
-
-
-async def response(reader, method="GET"):
-    """One response: status line, headers, body."""
-    head = (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), WAIT)).decode("latin-1")
-    status, *lines = head.rstrip("\r\n").split("\r\n")
-    headers = {}
-    for line in lines:
-        name, _, value = line.partition(": ")
-        headers[name] = "<date>" if name == "date" and DATE.match(value) else value
-    size = 0 if method == "HEAD" else int(headers.get("content-length", 0))
-    return {"status": status, "headers": headers,
-            "body": (await reader.readexactly(size)).decode("latin-1")}
-
-
-async def afterwards(reader, writer, answer):
-    """Whether the connection lives on, shown by using it once more."""
-    try:
-        if " 101 " in answer["status"]:
-            ws = WebSocket(reader, writer)
-            ws.write(frame(PING, b"x"))
-            return f"WebSocket, opcode {(await asyncio.wait_for(ws.read_frame(), WAIT))[0]}"
-        writer.write(b"GET /readyz HTTP/1.1\r\n\r\n")
-        return "HTTP, " + (await response(reader))["status"]
-    except (asyncio.IncompleteReadError, ConnectionError):
-        return "closed"
-
-
-async def ask(t, request, server="plain"):
-    reader, writer = await t.tcp(server)
-    request = request.encode("latin-1") if isinstance(request, str) else request
-    writer.write(request)
-    try:
-        answer = await response(reader, request.split(b" ", 1)[0].decode("latin-1"))
-    except (asyncio.IncompleteReadError, ConnectionError):
-        return "closed without an answer"
-    answer["afterwards"] = await afterwards(reader, writer, answer)
-    return answer
+from harness.websocket import WebSocket, frame, upgrade_request
 
 
 def without(name):
@@ -114,6 +71,8 @@ REQUESTS.update({
     "100 headers": f"GET /readyz HTTP/1.1\r\n{with_headers(100)}\r\n",
     "101 headers": f"GET /readyz HTTP/1.1\r\n{with_headers(101)}\r\n",
     "long target": f"GET /{'x' * 70000} HTTP/1.1\r\n\r\n",
+    "header of 100 kB": f"GET /readyz HTTP/1.1\r\nX: {'x' * 100000}\r\n\r\n",
+    "header of 600 kB": f"GET /readyz HTTP/1.1\r\nX: {'x' * 600000}\r\n\r\n",
     "long header": f"GET /readyz HTTP/1.1\r\nX: {'x' * 50000}\r\n\r\n",
     "bare LF": "GET /readyz HTTP/1.1\nHost: x\n\n",
     "empty line first": "\r\nGET /readyz HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -144,6 +103,14 @@ async def eager(t):
     writer.write(upgrade_request() + frame(1, '{"id":1,"method":"nope"}'))
     t.see("upgrade", (await response(reader))["status"])
     t.see("answer", (await WebSocket(reader, writer).read_frame())[2].decode())
+
+
+@case("http2-preface")
+async def http2(t):
+    reader, writer = await t.tcp()
+    writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\4" + bytes(5))
+    first = await asyncio.wait_for(reader.readexactly(9), WAIT)
+    t.see("answer", "HTTP/1" if first.startswith(b"HTTP/1") else "HTTP/2")
 
 
 @case("request-in-pieces")

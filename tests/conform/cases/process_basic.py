@@ -90,8 +90,8 @@ async def read_states(t):
 async def interrupt(t):
     c = await t.connect()
     for tty, kind in PIPE_AND_TTY:
-        p = await c.start("trap 'echo trapped; exit 42' INT; echo ready; while :; do sleep 0.1; done",
-                          processId=kind, tty=tty)
+        p = await c.start("trap 'echo trapped; exit 42' INT; echo ready; "
+                          "while :; do sleep 0.1; done", processId=kind, tty=tty)
         stream = "pty" if tty else "stdout"
         await p.until_text("ready", stream)
         t.see(f"{kind} answer", await p.signal())

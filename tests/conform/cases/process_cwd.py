@@ -8,13 +8,16 @@ from harness.case import case
 FORMS = ["file:///tmp", "file:/tmp", "file:tmp", "file://localhost/tmp", "file:///tmp/",
          "file:///%74mp", "file:///tmp/../usr", "file:///tmp/./", "file:///tmp//", "FILE:///tmp",
          "file:////tmp", "file:///", "file:", "file://", "tmp", "", "file://server/share",
-         "file://127.0.0.1/tmp", "file:///C:/x", "file:///c:", "file:///C|/x", "file://LOCALHOST/tmp",
+         "file://127.0.0.1/tmp", "file:///C:/x", "file:///c:", "file:///C|/x",
+         "file://LOCALHOST/tmp",
          "http:///tmp", "http://x/tmp", "x:/tmp", ":/tmp", "file:///tmp?x=1", "file:///tmp?",
          "file:///tmp#x", "file:///tmp#", "file:///tmp%00x", "file:///tmp/%zz", "file:///tmp/%",
-         "file:///tmp%2f", "file:///tmp/%2e%2e/usr", " file:///tmp", "file:///tmp ", "file:///tmp\n",
+         "file:///tmp%2f", "file:///tmp/%2e%2e/usr", " file:///tmp", "file:///tmp ",
+         "file:///tmp\n",
          "file:///tm\tp", "file:\\\\\\tmp", "file:///%C3%A9", "file:///é", "file:///%ff",
          "file://user@localhost/tmp", "file://localhost:80/tmp", "file://local%68ost/tmp",
-         "file:///..", "file:///../../tmp", "file:///tmp/a/..", "//tmp", "file:///tmp;x", "file:/tmp/.."]
+         "file:///..", "file:///../../tmp", "file:///tmp/a/..", "//tmp", "file:///tmp;x",
+         "file:/tmp/.."]
 
 
 @case("forms")
@@ -40,7 +43,8 @@ async def odd_names(t):
 async def unescaped(t):
     """What a URI parser makes of characters that should have been escaped."""
     c = await t.connect()
-    for n, name in enumerate(["sp ace", "é☃", "a|b", "a\"b", "a<b>", "a`b", "a{b}", "a^b", "a[b]"]):
+    for n, name in enumerate(["sp ace", "é☃", "a|b", "a\"b", "a<b>", "a`b", "a{b}", "a^b",
+                              "a[b]"]):
         t.file(f"{name}/x")
         t.see(name, await c.finish_of(["/bin/pwd"], processId=str(n),
                                       cwd=f"file://{t.dir}/{name}"))

@@ -105,5 +105,5 @@ async def thread_ids(t):
                               upper + "0", "g" + upper[1:], upper.replace("-", "_"), "{}",
                               "{" + upper.replace("-", "") + "}", " " + upper, "/", "0" * 31,
                               "0" * 33, "é" + "0" * 31, upper.replace("-", "", 1),
-                              "00000000-0000-0000-0000-00000000000", "------------------------------------"]):
+                              "00000000-0000-0000-0000-00000000000", "-" * 36]):
         t.see(repr(form), await environment(c, str(n), env={}, metadata={"threadId": form}))

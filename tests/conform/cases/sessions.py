@@ -82,6 +82,25 @@ async def resume_attached(t):
     t.see("still running", await a.call("process/terminate", {"processId": "bg"}))
 
 
+@case("resume-silent-peer")
+async def resume_silent(t):
+    """The session is attached to a connection that no longer answers pings."""
+    a = await t.open()
+    session = await a.hello()
+    await a.call("environment/status")
+    a.task.cancel()
+    answers = []
+    for _ in range(30):
+        c = await t.open()
+        answers.append(await c.call("initialize", {"clientName": "b", "resumeSessionId": session}))
+        await c.close()
+        if isinstance(answers[-1], dict):
+            break
+        await asyncio.sleep(0.1)
+    t.see("first answer", answers[0])
+    t.see("within 3 s", "resumed" if isinstance(answers[-1], dict) else "refused")
+
+
 @case("resume-twice")
 async def resume_twice(t):
     a = await t.open()

@@ -15,9 +15,11 @@ async def connect(t):
 @case("lines")
 async def lines(t):
     c = await connect(t)
-    for label, data in [("LF", STATUS + "\n"), ("CRLF", STATUS + "\r\n"), ("blank", "\n\r\n \n\t\n"),
+    for label, data in [("LF", STATUS + "\n"), ("CRLF", STATUS + "\r\n"),
+                        ("blank", "\n\r\n \n\t\n"),
                         ("junk", "junk\n"), ("two documents", STATUS + STATUS + "\n"),
-                        ("blanks around", f"   {STATUS}  \n"), ("split document", "{\n" + STATUS[1:] + "\n"),
+                        ("blanks around", f"   {STATUS}  \n"),
+                        ("split document", "{\n" + STATUS[1:] + "\n"),
                         ("long line", STATUS[:-1] + " " * (1 << 20) + "}\n"),
                         ("array", "[]\n"), ("second initialize",
                                             '{"id":10,"method":"initialize","params":'

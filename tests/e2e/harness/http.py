@@ -1,8 +1,6 @@
 """HTTP/1.1 exchanges byte by byte."""
 
-import select
-
-from .waiting import Deadline
+from .waiting import Deadline, readable, writable
 
 
 class Ended(Exception):
@@ -33,7 +31,7 @@ class Response:
 
 
 def receive(sock, deadline):
-    if not select.select([sock], [], [], deadline.left())[0]:
+    if not readable(sock, deadline.left()):
         raise AssertionError("no answer in time")
     try:
         data = sock.recv(65536)
@@ -74,7 +72,7 @@ class Http:
             try:
                 view = view[self.sock.send(view):]
             except BlockingIOError:
-                assert select.select([], [self.sock], [], deadline.left())[1], "peer does not read"
+                assert writable(self.sock, deadline.left()), "peer does not read"
 
     def read(self, method="GET"):
         status, fields, self.buf = read_head(self.sock, self.buf, Deadline())

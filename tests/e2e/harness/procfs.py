@@ -114,6 +114,16 @@ def wait_marked(token, count=1):
     return [] if found is True else found
 
 
+def wait_at_least(token, count):
+    """Waits until at least count processes carry token."""
+    until(lambda: len(marked(token)) >= count, f"{count} processes named {token}")
+
+
+def wait_no_zombies(pid):
+    """Waits until no descendant of pid is a zombie."""
+    until(lambda: not zombies(pid), f"no zombies below {pid}")
+
+
 def wait_gone(pid, seconds=None):
     """Waits until pid is no longer running."""
     try:

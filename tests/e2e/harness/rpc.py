@@ -29,13 +29,14 @@ class RpcError(Exception):
 class Process:
     """What was notified about one process, in order of arrival."""
 
-    def __init__(self, name, first_seq):
+    def __init__(self, name, first_seq, sink=None):
         self.name = name
         self.next_seq = first_seq
         self.events = []
         self.exited = None
         self.closed = None
-        self.sink = None
+        # Takes (seq, stream, data) of output that is not to be kept.
+        self.sink = sink
 
     def file(self, method, params):
         """Checks order and shape of a notification and keeps it."""
@@ -83,6 +84,7 @@ class Client:
         self.answers = {}
         self.processes = {}
         self.started_here = {}
+        self.sinks = {}
         self.other = []
         self.received = 0
 
@@ -127,7 +129,7 @@ class Client:
             ident = message["id"]
             name = self.started_here.pop(ident, None) if isinstance(ident, int) else None
             if name is not None and "result" in message:
-                self.processes[name] = Process(name, 1)
+                self.processes[name] = Process(name, 1, self.sinks.pop(name, None))
             self.answers.setdefault(ident, []).append(message)
             return message
         params = message.get("params")
@@ -235,9 +237,11 @@ class Client:
         params.update(options)
         return params
 
-    def start(self, command, **options):
+    def start(self, command, sink=None, **options):
         """Starts a process and returns its record."""
         params = self.start_params(command, **options)
+        if sink:
+            self.sinks[params["processId"]] = sink
         result = self.call("process/start", params)
         assert result == {"processId": params["processId"], "sandboxType": "none"}, result
         return self.processes[params["processId"]]

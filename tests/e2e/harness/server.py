@@ -2,7 +2,6 @@
 
 import os
 import re
-import select
 import signal
 import subprocess
 import tempfile
@@ -11,7 +10,7 @@ from . import procfs
 from .http import Http
 from .rpc import Client
 from .settings import BINARY
-from .waiting import Deadline, until
+from .waiting import Deadline, readable, until
 from .ws import WebSocket, connect_tcp
 
 REPORT = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|runtime error:")
@@ -60,7 +59,7 @@ class Server:
         deadline, line = Deadline(), b""
         fd = self.popen.stdout.fileno()
         while not line.endswith(b"\n"):
-            assert select.select([fd], [], [], deadline.left())[0], "no listening line"
+            assert readable(fd, deadline.left()), "no listening line"
             data = os.read(fd, 4096)
             if not data:
                 self.popen.wait()
@@ -102,6 +101,16 @@ class Server:
 
     def fds(self):
         return procfs.fds(self.pid)
+
+    def fd_targets(self):
+        """What the open descriptors refer to."""
+        targets = []
+        for fd in os.listdir(f"/proc/{self.pid}/fd"):
+            try:
+                targets.append(os.readlink(f"/proc/{self.pid}/fd/{fd}"))
+            except FileNotFoundError:
+                pass
+        return targets
 
     def threads(self):
         return procfs.threads(self.pid)

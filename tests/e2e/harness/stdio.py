@@ -1,14 +1,13 @@
 """The program under test spoken to through its stdin and stdout."""
 
 import os
-import select
 import subprocess
 import tempfile
 
 from .rpc import Client
 from .server import REPORT, environment
 from .settings import BINARY
-from .waiting import Deadline
+from .waiting import Deadline, readable, writable
 from .ws import Closed
 
 
@@ -33,7 +32,7 @@ class Stdio:
             try:
                 view = view[os.write(fd, view):]
             except BlockingIOError:
-                assert select.select([], [fd], [], deadline.left())[1], "server does not read"
+                assert writable(fd, deadline.left()), "server does not read"
 
     def send_text(self, text):
         self.send_bytes((text.encode() if isinstance(text, str) else text) + b"\n")
@@ -48,7 +47,7 @@ class Stdio:
                 line = bytes(self.buf[:end])
                 del self.buf[:end + 1]
                 return line
-            if not select.select([fd], [], [], deadline.left())[0]:
+            if not readable(fd, deadline.left()):
                 return None
             data = os.read(fd, 1 << 18)
             if not data:

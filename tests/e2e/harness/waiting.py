@@ -1,5 +1,6 @@
 """Waiting with a deadline."""
 
+import select
 import time
 
 from .settings import PATIENCE
@@ -29,3 +30,19 @@ def until(predicate, what, seconds=None):
         if deadline.passed():
             raise AssertionError(f"did not happen in time: {what}")
         time.sleep(0.005)
+
+
+def ready(thing, events, seconds):
+    """Waits until a socket or descriptor is ready; the events that are, or 0."""
+    poller = select.poll()
+    poller.register(thing, events)
+    got = poller.poll(seconds * 1000)
+    return got[0][1] if got else 0
+
+
+def readable(thing, seconds):
+    return ready(thing, select.POLLIN, seconds)
+
+
+def writable(thing, seconds):
+    return ready(thing, select.POLLOUT, seconds)

@@ -8,7 +8,7 @@ import socket
 import struct
 
 from .http import Response, read_head
-from .waiting import Deadline
+from .waiting import Deadline, readable, ready, writable
 
 CONT, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -117,7 +117,7 @@ class WebSocket:
             try:
                 view = view[self.sock.send(view):]
             except BlockingIOError:
-                if not select.select([], [self.sock], [], deadline.left())[1]:
+                if not writable(self.sock, deadline.left()):
                     raise AssertionError("peer does not read") from None
 
     def send_while_reading(self, data, seconds=None):
@@ -125,12 +125,12 @@ class WebSocket:
         deadline = Deadline(seconds)
         view = memoryview(data)
         while view:
-            readable, writable, _ = select.select([self.sock], [self.sock], [], deadline.left())
-            if not readable and not writable:
+            got = ready(self.sock, select.POLLIN | select.POLLOUT, deadline.left())
+            if not got:
                 raise AssertionError("peer neither reads nor writes")
-            if readable:
+            if got & select.POLLIN:
                 self._fill(Deadline(0))
-            if writable:
+            if got & select.POLLOUT:
                 try:
                     view = view[self.sock.send(view):]
                 except BlockingIOError:
@@ -165,7 +165,7 @@ class WebSocket:
             try:
                 data = self.sock.recv(1 << 18)
             except BlockingIOError:
-                if not select.select([self.sock], [], [], deadline.left())[0]:
+                if not readable(self.sock, deadline.left()):
                     return False
                 continue
             except (ConnectionResetError, BrokenPipeError) as e:
