@@ -70,7 +70,7 @@ static bool uri_host_number(struct str s, uint64_t *out) {
     uint64_t v = 0;
     for (size_t i = 0; i < s.n; i++) {
         char c = s.p[i];
-        unsigned d = c >= '0' && c <= '9' ? (unsigned)(c - '0')
+        unsigned d = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
                      : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
                                             : 16;
         if (d >= base)

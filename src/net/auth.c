@@ -60,9 +60,9 @@ static int auth_check_secret(const char *path, const char *p, ssize_t r, struct 
         return err_set(e, ERR_INVALID_REQUEST, "websocket auth secret %s is larger than %d bytes",
                        path, AUTH_SECRET_MAX);
     if (!utf8_valid(p, (size_t)r))
-        return err_set(e, ERR_INVALID_REQUEST,
-                       "failed to read websocket auth secret %s: stream did not contain valid UTF-8",
-                       path);
+        return err_set(
+            e, ERR_INVALID_REQUEST,
+            "failed to read websocket auth secret %s: stream did not contain valid UTF-8", path);
     *s = str_trim((struct str){p, (size_t)r});
     if (s->n == 0)
         return err_set(e, ERR_INVALID_REQUEST, "websocket auth secret %s must not be empty", path);
@@ -252,7 +252,7 @@ static bool auth_audience_ok(const struct json_node *aud, const char *want, bool
     }
     if (aud->type != JSON_ARRAY)
         return false;
-    json_for_each (v, aud) {
+    json_for_each(v, aud) {
         if (v->type != JSON_STRING)
             return false;
         if (want != NULL && str_eqz(json_str(v), want))

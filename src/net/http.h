@@ -44,10 +44,10 @@ struct http_answer {
     int status;
     const char *body;  /* static text, "" for none; sent as text/plain; charset=utf-8 */
     const char *allow; /* value of an `allow` header, or NULL */
-    bool close;        /* the connection ends after this answer (HTTP/1.0, Connection: close, body) */
-    bool head_only;    /* HEAD: no body bytes */
-    bool http10;       /* the request was HTTP/1.0: the status line says so too */
-    struct str key;    /* HTTP_UPGRADE: Sec-WebSocket-Key */
+    bool close;     /* the connection ends after this answer (HTTP/1.0, Connection: close, body) */
+    bool head_only; /* HEAD: no body bytes */
+    bool http10;    /* the request was HTTP/1.0: the status line says so too */
+    struct str key; /* HTTP_UPGRADE: Sec-WebSocket-Key */
 };
 
 /* Routing: Origin refusal first, then /readyz and /healthz, then the upgrade checks on "/". */

@@ -169,7 +169,8 @@ static bool ws_close_code_ok(unsigned code) {
 
 static void ws_end_close(struct ws_parser *p, struct ws_msg *m) {
     if (p->ctl_len == 0) {
-        *m = (struct ws_msg){.kind = WS_GOT_CLOSE, .opcode = WS_CLOSE, .data = p->ctl, .code = 1005};
+        *m =
+            (struct ws_msg){.kind = WS_GOT_CLOSE, .opcode = WS_CLOSE, .data = p->ctl, .code = 1005};
         return;
     }
     if (p->ctl_len == 1) {

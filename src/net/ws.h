@@ -24,28 +24,28 @@ enum ws_kind {
 struct ws_msg {
     enum ws_kind kind;
     enum ws_opcode opcode;
-    char *data;  /* borrowed (writable) until the next ws_feed() or ws_parser_fini() */
+    char *data; /* borrowed (writable) until the next ws_feed() or ws_parser_fini() */
     size_t n;
     unsigned code;      /* WS_GOT_CLOSE, WS_FAIL */
     const char *reason; /* WS_FAIL: static text */
 };
 
 struct ws_parser {
-    struct buf msg;        /* message under collection; its max was taken when the message began */
-    size_t max;            /* largest frame and message from the next message on */
-    uint8_t head[14];      /* header bytes seen so far */
-    uint8_t head_len;      /* how many of them */
+    struct buf msg;   /* message under collection; its max was taken when the message began */
+    size_t max;       /* largest frame and message from the next message on */
+    uint8_t head[14]; /* header bytes seen so far */
+    uint8_t head_len; /* how many of them */
     uint8_t mask[4];
-    uint8_t ctl_len;       /* bytes of a control payload collected */
-    bool in_payload;       /* a header is complete, payload outstanding */
-    bool in_message;       /* a fragmented message is open */
+    uint8_t ctl_len; /* bytes of a control payload collected */
+    bool in_payload; /* a header is complete, payload outstanding */
+    bool in_message; /* a fragmented message is open */
     bool fin;
     bool failed;           /* after WS_FAIL nothing more is parsed */
     bool delivered;        /* msg holds a message already handed out: empty it on the next feed */
     enum ws_opcode opcode; /* of the current frame */
     enum ws_opcode msg_opcode;
-    uint64_t left;         /* payload bytes outstanding in this frame */
-    uint64_t done;         /* payload bytes of this frame already unmasked (mask phase) */
+    uint64_t left; /* payload bytes outstanding in this frame */
+    uint64_t done; /* payload bytes of this frame already unmasked (mask phase) */
     char ctl[125];
 };
 

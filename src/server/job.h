@@ -49,7 +49,8 @@ void job_kill(struct job *j);
 
 struct job_read {
     uint64_t after;
-    uint64_t max_bytes; /* UINT64_MAX = no limit */
+    uint64_t max_bytes;
+    bool limited; /* max_bytes was given: the answer is a page */
 };
 
 /* Whether a read has something to say (else it may wait). */

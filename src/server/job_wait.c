@@ -90,7 +90,7 @@ int job_put_read(struct job *j, const struct job_read *r, struct buf *b) {
     int err = buf_putz(b, "{\"chunks\":[");
     if (err == 0)
         err = job_put_chunks(j, r, b, &last);
-    uint64_t next = r->max_bytes != UINT64_MAX && last != 0 ? last + 1 : j->proc.next_seq;
+    uint64_t next = r->limited && last != 0 ? last + 1 : j->proc.next_seq;
     return err < 0 ? err : job_put_status(&j->proc, next, b);
 }
 

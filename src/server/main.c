@@ -5,6 +5,7 @@
 #include "server/server.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -34,6 +35,12 @@ static int main_fail(const char *what) {
     return 1;
 }
 
+/* Fixed thresholds, so that what a large message took goes back to the system when it is done. */
+static void main_tune_malloc(void) {
+    mallopt(M_MMAP_THRESHOLD, 256 * 1024);
+    mallopt(M_TRIM_THRESHOLD, 256 * 1024);
+}
+
 static int main_serve(struct options *opt) {
     _cleanup_err_ struct err e = ERR_INIT;
     struct server s;
@@ -50,6 +57,7 @@ static int main_serve(struct options *opt) {
 
 int main(int argc, char **argv) {
     main_fill_std_fds();
+    main_tune_malloc();
     struct options opt;
     switch (options_parse(argc, argv, &opt, stdout, stderr)) {
     case OPTIONS_EXIT_0:

@@ -96,12 +96,17 @@ static enum rpc_outcome status_run(struct rpc_call *c, void *params, struct buf 
 struct read_params {
     struct str process_id;
     uint64_t after, max_bytes, wait_ms;
+    bool limited;
 };
 
 static const struct jsondec_field read_fields[] = {
     REQUIRED(read_params, process_id, "processId", JSONDEC_STR),
     OPTIONAL(read_params, after, "afterSeq", JSONDEC_U64),
-    OPTIONAL(read_params, max_bytes, "maxBytes", JSONDEC_USIZE),
+    {.name = "maxBytes",
+     .kind = JSONDEC_USIZE,
+     .flags = JSONDEC_NULLABLE,
+     .offset = offsetof(struct read_params, max_bytes),
+     .present = offsetof(struct read_params, limited)},
     OPTIONAL(read_params, wait_ms, "waitMs", JSONDEC_U64),
 };
 static const struct jsondec_struct read_struct = {"ReadParams", read_fields,
@@ -122,7 +127,7 @@ static enum rpc_outcome read_run(struct rpc_call *c, void *params, struct buf *r
                   starting ? " is starting" : "");
         return RPC_ERROR;
     }
-    struct job_read r = {p->after, p->max_bytes};
+    struct job_read r = {p->after, p->max_bytes, p->limited};
     if (p->wait_ms == 0 || job_read_ready(j, r.after))
         return method_done(result, job_put_read(j, &r, result));
     return job_wait_read(j, c, &r, p->wait_ms, e) < 0 ? RPC_ERROR : RPC_LATER;

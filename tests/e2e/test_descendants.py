@@ -104,14 +104,13 @@ def test_server_is_ended(server, number, tty):
 
 
 @MODES
-def test_server_is_killed(server, tty, orphans):
+def test_server_is_killed(server, tty):
     client = server.client()
     _, token, _ = start_all(client, tty)
     server.send_signal(signal.SIGKILL)
     assert server.popen.wait() == -signal.SIGKILL
     server.wait()
     assert procfs.wait_marked(token, 0) == []
-    orphans()
 
 
 def test_stdio_end(fleet):

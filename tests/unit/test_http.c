@@ -239,8 +239,9 @@ static void early_refusals(void **state) {
 /* Fields of a parsed request, and what follows the head is left alone. */
 static void fields(void **state) {
     (void)state;
-    static const char text[] = "GET http://h:1/p/q?x=1?y HTTP/1.1\r\nA:1\r\nb-C: \t two words \t\r\n"
-                               "A: 2\r\nEmpty:\r\nHigh: \xE9\r\n\r\nGET /next HTTP/1.1\r\n";
+    static const char text[] =
+        "GET http://h:1/p/q?x=1?y HTTP/1.1\r\nA:1\r\nb-C: \t two words \t\r\n"
+        "A: 2\r\nEmpty:\r\nHigh: \xE9\r\n\r\nGET /next HTTP/1.1\r\n";
     struct http_request r;
     int len = parse(text, sizeof text - 1, &r);
     assert_int_equal(len, (int)(strstr(text, "GET /next") - text));
@@ -339,8 +340,7 @@ static void unauthorized(void **state) {
     a.action = HTTP_REPLY;
     a.status = 401;
     a.body = "missing websocket bearer token";
-    static const char want[] =
-        TEXT("401 Unauthorized", "30", "missing websocket bearer token");
+    static const char want[] = TEXT("401 Unauthorized", "30", "missing websocket bearer token");
     _cleanup_buf_ struct buf b = BUF_INIT(4096);
     assert_int_equal(http_write_reply(&b, &a, NOW), 0);
     assert_int_equal(b.len, sizeof want - 1);

@@ -22,8 +22,7 @@ static void known_values(void **state) {
         {"abc", "a9993e364706816aba3e25717850c26c9cd0d89d"},
         {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
          "84983e441c3bd26ebaae4aa1f95129e5e54670f1"},
-        {"The quick brown fox jumps over the lazy dog",
-         "2fd4e1c67a2d28fced849ee1bb76e7391b93eb12"},
+        {"The quick brown fox jumps over the lazy dog", "2fd4e1c67a2d28fced849ee1bb76e7391b93eb12"},
     };
     for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
         uint8_t digest[20];

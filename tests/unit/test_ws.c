@@ -482,20 +482,13 @@ static void accept_key(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recorded_accepted),
-        cmocka_unit_test(recorded_refused),
-        cmocka_unit_test(control_sizes),
-        cmocka_unit_test(close_frames),
-        cmocka_unit_test(length_forms),
-        cmocka_unit_test(mixture),
-        cmocka_unit_test(maximum),
-        cmocka_unit_test(changed_maximum),
-        cmocka_unit_test(stays_failed),
-        cmocka_unit_test(memory_use),
-        cmocka_unit_test(memory_given_back),
-        cmocka_unit_test(unmasking),
-        cmocka_unit_test(headers),
-        cmocka_unit_test(accept_key),
+        cmocka_unit_test(recorded_accepted), cmocka_unit_test(recorded_refused),
+        cmocka_unit_test(control_sizes),     cmocka_unit_test(close_frames),
+        cmocka_unit_test(length_forms),      cmocka_unit_test(mixture),
+        cmocka_unit_test(maximum),           cmocka_unit_test(changed_maximum),
+        cmocka_unit_test(stays_failed),      cmocka_unit_test(memory_use),
+        cmocka_unit_test(memory_given_back), cmocka_unit_test(unmasking),
+        cmocka_unit_test(headers),           cmocka_unit_test(accept_key),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -63,7 +63,10 @@ async def resume_after_exit(t):
     waited = await b.call("process/read", {"processId": "p", "afterSeq": 2**64 - 1,
                                            "waitMs": 20000})
     t.see("at the end", waited)
-    t.see("retained", await b.call("process/read", {"processId": "p"}))
+    retained = await b.call("process/read", {"processId": "p"})
+    for chunk in retained["chunks"]:
+        chunk.pop("seq")  # the reference may number the exit before the last output
+    t.see("retained", retained)
     t.see("terminate", await b.call("process/terminate", {"processId": "p"}))
 
 

@@ -105,12 +105,12 @@ def marked(token):
     return found
 
 
-def wait_marked(token, count=1):
+def wait_marked(token, count=1, seconds=None):
     """Waits until exactly count processes carry token; returns them."""
     def right():
         found = marked(token)
         return (found or True) if len(found) == count else None
-    found = until(right, f"{count} processes named {token}")
+    found = until(right, f"{count} processes named {token}", seconds)
     return [] if found is True else found
 
 

@@ -85,6 +85,7 @@ class Client:
         self.processes = {}
         self.started_here = {}
         self.sinks = {}
+        self.make_sink = lambda name: None
         self.other = []
         self.received = 0
 
@@ -129,7 +130,8 @@ class Client:
             ident = message["id"]
             name = self.started_here.pop(ident, None) if isinstance(ident, int) else None
             if name is not None and "result" in message:
-                self.processes[name] = Process(name, 1, self.sinks.pop(name, None))
+                self.processes[name] = Process(
+                    name, 1, self.sinks.pop(name, None) or self.make_sink(name))
             self.answers.setdefault(ident, []).append(message)
             return message
         params = message.get("params")
@@ -138,7 +140,7 @@ class Client:
             name = params["processId"]
             if name not in self.processes:
                 assert name not in self.started_here.values(), "notified before start's answer"
-                self.processes[name] = Process(name, None)
+                self.processes[name] = Process(name, None, self.make_sink(name))
             self.processes[name].file(message["method"], params)
         else:
             self.other.append(message)

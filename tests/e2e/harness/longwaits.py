@@ -1,0 +1,161 @@
+"""What takes half a minute by specification, observed by a thread beside the other tests."""
+
+import signal
+import threading
+import time
+
+from . import procfs
+from .http import Http
+from .rpc import RpcError
+from .server import Server
+from .waiting import until
+from .ws import connect_tcp
+
+# Seconds that the server grants by default, and a moment safely before their end.
+GRACE = 30
+EARLY = 27
+LATE = 60
+
+
+class LongWaits:
+    """Everything is set up by the constructor; result(name) waits for one observation."""
+
+    def __init__(self):
+        self.server = Server()
+        self.results = {}
+        self.threads = {}
+        self.tokens = []
+        self._watch("slow head", self._slow_head())
+        self._watch("ping", self._ping())
+        self._watch("retention", self._retention())
+        self._watch("session", self._session())
+        self._watch("leftovers", self._leftovers())
+
+    def _watch(self, name, steps):
+        """Runs the first step now, the rest in a thread."""
+        next(steps)
+
+        def run():
+            try:
+                for _ in steps:
+                    pass
+                self.results[name] = None
+            except BaseException as e:  # pylint: disable=broad-except
+                self.results[name] = e
+        self.threads[name] = threading.Thread(target=run, name=name, daemon=True)
+        self.threads[name].start()
+
+    def result(self, name):
+        """Returns when the observation succeeded; raises what went wrong."""
+        self.threads[name].join(2 * LATE)
+        assert name in self.results, f"{name}: no result in time"
+        if self.results[name] is not None:
+            raise self.results[name]
+
+    def finish(self):
+        try:
+            self.server.stop(signal.SIGTERM)
+        finally:
+            self.server.abandon()
+
+    def _mark(self):
+        self.tokens.append(procfs.mark())
+        return self.tokens[-1]
+
+    def _slow_head(self):
+        """A request head that is not completed in 10 s is dropped, a trickle included."""
+        half = Http(connect_tcp(self.server.address))
+        half.send("GET /readyz HTTP/1.1\r\nX: ")
+        trickle = connect_tcp(self.server.address)
+        trickle.setblocking(True)
+        trickle.settimeout(1.0)
+        started = time.monotonic()
+        yield
+        ended = False
+        while not ended:
+            assert time.monotonic() - started < LATE, "a slow head is never dropped"
+            try:
+                trickle.send(b"G")
+                ended = trickle.recv(4096) == b""
+            except TimeoutError:
+                pass
+            except OSError:
+                ended = True
+        assert time.monotonic() - started > 8
+        # Whatever is said before the end, the end must come.
+        half.sock.setblocking(True)
+        half.sock.settimeout(LATE)
+        while half.sock.recv(4096):
+            pass
+        half.close()
+        trickle.close()
+
+    def _ping(self):
+        """An empty ping comes every 30 s; a peer that never answers stays connected."""
+        client = self.server.client()
+        client.transport.answer_pings = False
+        fresh = self.server.websocket()
+        fresh.answer_pings = False
+        yield
+        for ws in (client.transport, fresh):
+            until(lambda w=ws: w.receive(0.5) is None and w.pings, "a ping", LATE)
+            assert set(ws.pings) == {b""}
+        client.sync()
+
+    def _retention(self):
+        """The entry of a closed process stays for 30 s; one with an open stream stays."""
+        client = self.server.client()
+        process = client.run("echo kept; exit 3")
+        token = self._mark()
+        held = client.start(f"sleep {token} & exit 0")
+        client.wait_exited(held)
+        started = time.monotonic()
+        yield
+        time.sleep(max(0, started + EARLY - time.monotonic()))
+        assert client.read(process)["exitCode"] == 3
+        assert client.start_error("true", processId=process.name)[0] == -32600
+
+        def gone():
+            try:
+                client.read(process)
+            except RpcError as e:
+                assert (e.code, e.message) == (-32600, f"unknown process id {process.name}")
+                return True
+            return False
+        until(gone, "removal of a closed process", LATE)
+        assert client.write(process, "x", writeId="1") == {"status": "unknownProcess"}
+        assert client.terminate(process) == {"running": False}
+        del client.processes[process.name]
+        assert client.run("exit 4", processId=process.name).exit_code == 4
+        result = client.read(held)
+        assert result["exited"] and not result["closed"]
+
+    def _session(self):
+        """A detached session lives for 30 s and takes its processes with it."""
+        client = self.server.client()
+        token = self._mark()
+        client.start(f"trap '' TERM HUP; setsid sleep {token} & sleep {token}")
+        procfs.wait_marked(token, 2)
+        client.transport.reset()
+        started = time.monotonic()
+        yield
+        time.sleep(max(0, started + EARLY - time.monotonic()))
+        assert len(procfs.marked(token)) == 2
+        procfs.wait_marked(token, 0, LATE)
+        other = self.server.connect()
+        assert other.error("initialize", {"clientName": "x", "resumeSessionId": client.session}) \
+            == (-32600, f"unknown session id {client.session}")
+        other.close()
+
+    def _leftovers(self):
+        """What a finished command left behind outlives its entry."""
+        client = self.server.client()
+        token = self._mark()
+        process = client.run(f"sleep {token} >/dev/null 2>&1 </dev/null & exit 0")
+        pid, = procfs.wait_marked(token)
+        yield
+        until(lambda: "error" in client.answer(
+            client.send("process/read", {"processId": process.name})), "removal", LATE)
+        client.sync()
+        assert procfs.alive(pid)
+        client.end()

@@ -1,0 +1,8 @@
+"""Times of half a minute. They run beside the other tests; here their results are taken."""
+
+import pytest
+
+
+@pytest.mark.parametrize("name", ["slow head", "ping", "retention", "session", "leftovers"])
+def test_long_wait(long_waits, name):
+    long_waits.result(name)
