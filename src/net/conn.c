@@ -43,7 +43,9 @@ static void conn_free(struct conn *c) {
 }
 
 static void conn_on_free(struct loop_task *t) {
-    conn_free(container_of(t, struct conn, free_task));
+    struct conn *c = container_of(t, struct conn, free_task);
+    c->host->ops->closed(c);
+    conn_free(c);
 }
 
 /* Tells the owner, once, that the connection is of no more use. Never inside a call of his. */
@@ -86,7 +88,7 @@ static void conn_update_watch(struct conn *c) {
         return;
     }
     if (reading && !c->io.added && !c->poll.pos && loop_io_add(l, &c->io, EPOLLIN) < 0)
-        (void)!loop_timer_set(l, &c->poll, 0); /* a plain file is always ready */
+        (void)!loop_timer_set(l, &c->poll, 1); /* a plain file is always ready: next turn */
     else if (!reading)
         loop_io_del(l, &c->io);
     if (!writing)
@@ -225,6 +227,8 @@ static void conn_begin_flush(struct conn *c) {
 }
 
 void conn_end(struct conn *c, unsigned code, const char *reason) {
+    if (c->state == CONN_HTTP)
+        conn_begin_flush(c);
     if (c->state != CONN_OPEN || c->close_sent)
         return;
     if (!c->stdio) {
@@ -365,6 +369,7 @@ static void conn_websocket(struct conn *c, char *data, size_t n) {
         struct ws_msg m;
         at += ws_feed(&c->ws, data + at, n - at, &m);
         conn_ws_event(c, &m);
+        ws_parser_release(&c->ws);
     }
 }
 
@@ -491,7 +496,7 @@ static void conn_on_io(struct loop_io *io, uint32_t events) {
         conn_read(c);
     else if (events & (EPOLLHUP | EPOLLERR) && !c->stdio)
         conn_drop(c);
-    else if (events & (EPOLLRDHUP | EPOLLHUP) && !c->input_done)
+    else if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR) && !c->input_done)
         conn_input_end(c); /* noticed while input is not being read */
 }
 

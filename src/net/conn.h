@@ -5,7 +5,8 @@
  *     http ── upgrade ──> open ── goodbye, close, error ──> ending ──> freed
  *
  * The owner hears `open` once, then messages, then `gone` once, when the connection stops being
- * usable; what was queued by then is still sent, and the connection frees itself.
+ * usable; what was queued by then is still sent, then it hears `closed` and the connection frees
+ * itself.
  *
  * Slow client rule. Output is queued per connection, in order, and nothing is ever dropped. At
  * CONN_OUT_HIGH queued bytes the owner is told to stop producing output (pressure true), at
@@ -45,6 +46,8 @@ struct conn_ops {
     /* stdio: no more input follows; answer what was received, then conn_end(). */
     void (*input_end)(struct conn *c);
     void (*gone)(struct conn *c);
+    /* All was sent or given up; the connection is about to be freed. */
+    void (*closed)(struct conn *c);
 };
 
 /* What the connections of a server share. */

@@ -242,16 +242,20 @@ static size_t ws_take_data(struct ws_parser *p, char *data, size_t n, struct ws_
     return take;
 }
 
+void ws_parser_release(struct ws_parser *p) {
+    if (!p->delivered)
+        return;
+    p->delivered = false;
+    p->msg.len = 0;
+    if (p->msg.cap > WS_KEEP)
+        buf_fini(&p->msg);
+}
+
 size_t ws_feed(struct ws_parser *p, char *data, size_t n, struct ws_msg *m) {
     *m = (struct ws_msg){.kind = WS_NONE};
     if (p->failed)
         return n;
-    if (p->delivered) {
-        p->delivered = false;
-        p->msg.len = 0;
-        if (p->msg.cap > WS_KEEP)
-            buf_fini(&p->msg);
-    }
+    ws_parser_release(p);
     size_t off = 0;
     while (off < n && m->kind == WS_NONE) {
         if (!p->in_payload)

@@ -53,6 +53,9 @@ struct ws_parser {
 void ws_parser_init(struct ws_parser *p, size_t max);
 void ws_parser_fini(struct ws_parser *p);
 
+/* Gives back the memory of a message that was handed out and is done with. */
+void ws_parser_release(struct ws_parser *p);
+
 /* Lowers or raises the maximum for messages that have not begun. */
 void ws_parser_set_max(struct ws_parser *p, size_t max);
 

@@ -253,6 +253,8 @@ static void proc_on_spawn(struct spawn *c) {
     case SUPERVISOR_RUNNING:
         p->state = PROC_RUNNING;
         p->ops->started(p, 0);
+        if (p->early_signal != 0)
+            spawn_signal(&p->spawn, p->early_signal);
         break;
     case SUPERVISOR_EXITED:
         proc_leader_reaped(p);
@@ -302,7 +304,9 @@ void proc_begin_output(struct proc *p) {
 }
 
 void proc_signal(struct proc *p, int signo) {
-    if (p->state == PROC_RUNNING && !p->exit_pending)
+    if (p->state == PROC_STARTING)
+        p->early_signal = signo;
+    else if (p->state == PROC_RUNNING && !p->exit_pending)
         spawn_signal(&p->spawn, signo);
 }
 

@@ -80,6 +80,7 @@ struct proc {
     bool abandoned;      /* only `gone` is of interest */
     int exit_code;       /* from PROC_EXITED on */
     int signal;          /* that killed the leader, or 0 */
+    int early_signal;    /* to send once it runs, or 0 */
     struct rusage usage; /* of the leader and what it waited for */
     uint64_t next_seq;   /* number the next event takes */
     size_t drain_left;
@@ -106,7 +107,7 @@ void proc_begin_output(struct proc *p);
  */
 MUST_CHECK int proc_write(struct proc *p, const char *data, size_t n);
 
-/* Sends a signal to the process group while the leader lives. */
+/* Sends a signal to the process group while the leader lives; one sent too early waits for exec. */
 void proc_signal(struct proc *p, int signo);
 
 /* Kills it and all its descendants, if the leader lives. Whether it was running. */

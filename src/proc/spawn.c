@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <termios.h>
 
@@ -79,6 +81,9 @@ static void spawn_gone(struct spawner *s, struct spawn *c, int status) {
     if (c->seen == SUPERVISOR_STARTING || c->seen == SUPERVISOR_RUNNING) {
         /* Killed from outside before it could report: the command died with it. */
         log_warn("supervisor %d ended unexpectedly (status %#x)", (int)c->pid, (unsigned)status);
+        if (c->sup->leader > 0)
+            kill(-c->sup->leader, SIGKILL);
+        s->hunting = getpid() != 1; /* PID 1 has children that are not ours */
         c->sup->error = EIO;
         c->sup->status = SIGKILL;
         c->seen = c->seen == SUPERVISOR_STARTING ? SUPERVISOR_FAILED : SUPERVISOR_EXITED;
@@ -91,16 +96,37 @@ static void spawn_gone(struct spawner *s, struct spawn *c, int status) {
     c->changed(c);
 }
 
+/*
+ * Kills children of the server that are no supervisors: what a supervisor that was killed left
+ * behind. Those of the killed follow, so it goes on until none is found.
+ */
+static bool spawner_kill_strays(struct spawner *s) {
+    FILE *f = fopen("/proc/thread-self/children", "re");
+    bool found = false;
+    for (int pid; f != NULL && fscanf(f, "%d", &pid) == 1;) {
+        if (spawn_by_pid(s, pid) == NULL)
+            found |= kill(pid, SIGKILL) == 0;
+    }
+    if (f != NULL)
+        fclose(f);
+    return found;
+}
+
 void spawner_reap(struct spawner *s) {
     int status;
-    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0;) {
         struct spawn *c = spawn_by_pid(s, pid);
-        if (c != NULL)
+        if (WIFSTOPPED(status))
+            kill(pid, SIGCONT); /* a command may stop its supervisor: not for long */
+        else if (c != NULL)
             spawn_gone(s, c, status);
     }
+    if (s->hunting && !s->spare_strays)
+        s->hunting = spawner_kill_strays(s);
 }
 
 int spawner_init(struct spawner *s, struct loop *loop, struct rlimit nofile) {
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* orphans of a killed supervisor come to us */
     *s = (struct spawner){.loop = loop, .nofile = nofile, .wake_fd = -1};
     for (size_t i = 0; i < SPAWN_BUCKETS; i++)
         list_init(&s->by_pid[i]);
@@ -259,5 +285,4 @@ void spawn_kill(struct spawn *c, bool spare_setsid) {
     unsigned how = SUPERVISOR_KILL_ALL | (spare_setsid ? SUPERVISOR_SPARE_SETSID : 0u);
     atomic_store_explicit(&c->sup->kill, how, memory_order_release);
     kill(c->pid, SIGUSR1);
-    kill(c->pid, SIGCONT); /* a command may have stopped its supervisor */
 }

@@ -27,6 +27,8 @@ struct spawner {
     struct supervisor *cache[SPAWN_CACHED];
     size_t cached;
     struct rlimit nofile; /* descriptor limits the server was started with, for commands */
+    bool hunting;         /* a supervisor was killed from outside: kill what it left */
+    bool spare_strays;    /* but do not: --keep-detached */
 };
 
 /* What to run. Strings are borrowed and must stay until the phase has left SUPERVISOR_STARTING. */

@@ -246,12 +246,23 @@ static bool sup_launch(struct supervisor *s) {
     return ok;
 }
 
-/* Kills child `pid` unless it is to be spared. Whether it was killed. */
-static bool sup_kill_child(struct supervisor *s, pid_t pid, bool spare) {
-    if (spare && sys1(SYS_getsid, pid) != s->leader)
-        return false;
-    return sys2(SYS_kill, pid, SIGKILL) == 0;
+/* What a round of killing came across. */
+struct sup_tally {
+    int found;  /* children of ours */
+    int killed; /* of them, those that got the signal */
+};
+
+/* Kills `pid` if it is a child of ours (a foreign /proc lists others) and not to be spared. */
+static void sup_kill_child(struct supervisor *s, pid_t pid, bool spare, struct sup_tally *t) {
+    int how = WEXITED | WNOHANG | WNOWAIT | __WALL;
+    if (sys5(SYS_waitid, P_PID, pid, 0, how, 0) == -ECHILD)
+        return;
+    t->found++;
+    if (!spare || sys1(SYS_getsid, pid) == s->leader)
+        t->killed += sys2(SYS_kill, pid, SIGKILL) == 0;
 }
+
+#define SUP_PID_MAX 4194304 /* the kernel's PID_MAX_LIMIT */
 
 /* Parses a decimal at *p, moving *p behind it and the blanks that follow; 0 at the end. */
 static pid_t sup_parse_pid(const char **p, const char *end) {
@@ -263,14 +274,13 @@ static pid_t sup_parse_pid(const char **p, const char *end) {
     return v;
 }
 
-/* One pass over our children by /proc/thread-self/children. Killed ones, or -errno without it. */
-static int sup_kill_listed(struct supervisor *s, bool spare) {
+/* One pass over our children by /proc/thread-self/children. */
+static void sup_kill_listed(struct supervisor *s, bool spare, struct sup_tally *t) {
     char text[2048];
     int fd = (int)sys4(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/children",
                        O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0)
-        return fd;
-    int killed = 0;
+        return;
     size_t have = 0;
     for (long n; (n = sys3(SYS_read, fd, (long)(text + have), (long)(sizeof text - have))) > 0;) {
         const char *end = text + have + n;
@@ -283,14 +293,13 @@ static int sup_kill_listed(struct supervisor *s, bool spare) {
             pid_t pid = sup_parse_pid(&p, whole);
             if (pid <= 0)
                 break;
-            killed += sup_kill_child(s, pid, spare);
+            sup_kill_child(s, pid, spare, t);
         }
         have = 0;
         for (; whole < end; whole++)
             text[have++] = *whole;
     }
     sys1(SYS_close, fd);
-    return killed;
 }
 
 struct kernel_dirent {
@@ -328,13 +337,12 @@ static pid_t sup_parent_of(int proc_fd, const char *pid) {
 }
 
 /* The same by a walk over /proc, for kernels without the children file. */
-static int sup_kill_scanned(struct supervisor *s, bool spare) {
+static void sup_kill_scanned(struct supervisor *s, bool spare, struct sup_tally *t) {
     _Alignas(8) char dents[1024];
     int fd = (int)sys4(SYS_openat, AT_FDCWD, (long)"/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
-        return fd;
+        return;
     pid_t me = (pid_t)sys0(SYS_getpid);
-    int killed = 0;
     for (long n; (n = sys3(SYS_getdents64, fd, (long)dents, sizeof dents)) > 0;) {
         for (long at = 0; at < n;) {
             const struct kernel_dirent *d = (const void *)(dents + at);
@@ -342,11 +350,16 @@ static int sup_kill_scanned(struct supervisor *s, bool spare) {
             const char *p = d->name;
             if (*p < '0' || *p > '9' || sup_parent_of(fd, d->name) != me)
                 continue;
-            killed += sup_kill_child(s, sup_parse_pid(&p, p + 12), spare);
+            sup_kill_child(s, sup_parse_pid(&p, p + 12), spare, t);
         }
     }
     sys1(SYS_close, fd);
-    return killed;
+}
+
+/* The same without /proc: every pid there can be is asked whether it is ours (under a second). */
+static void sup_kill_walked(struct supervisor *s, bool spare, struct sup_tally *t) {
+    for (pid_t pid = 1; pid <= SUP_PID_MAX; pid++)
+        sup_kill_child(s, pid, spare, t);
 }
 
 /*
@@ -356,10 +369,13 @@ static int sup_kill_scanned(struct supervisor *s, bool spare) {
 static bool sup_kill_round(struct supervisor *s, bool leader_lives, bool spare) {
     if (leader_lives)
         sys2(SYS_kill, -s->leader, SIGKILL);
-    int killed = sup_kill_listed(s, spare);
-    if (killed < 0)
-        killed = sup_kill_scanned(s, spare);
-    return spare && !leader_lives && killed <= 0;
+    struct sup_tally t = {0, 0};
+    sup_kill_listed(s, spare, &t);
+    if (t.found == 0)
+        sup_kill_scanned(s, spare, &t);
+    if (t.found == 0)
+        sup_kill_walked(s, spare, &t);
+    return spare && !leader_lives && t.killed == 0;
 }
 
 /* Reaps what has died. False when no child is left. */
@@ -391,6 +407,7 @@ static void sup_forward_signals(struct supervisor *s, bool leader_lives) {
 
 static int supervisor_main(void *arg) {
     struct supervisor *s = arg;
+    sys0(SYS_setsid); /* signals to the server's terminal or group are not for us */
     sys5(SYS_prctl, PR_SET_NAME, (long)"exec-supervisor", 0, 0, 0);
     sys5(SYS_prctl, PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
     sys5(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);

@@ -96,6 +96,10 @@ static void rpc_send_error(struct rpc_peer *p, struct str id, const struct err *
 /* -- kept calls -- */
 
 static struct rpc_call *rpc_keep_as(struct rpc_call *c, bool parked, struct err *e) {
+    if (c->id_len > RPC_KEPT_ID_BYTES - c->peer->id_bytes) {
+        err_set(e, ERR_INVALID_REQUEST, "the ids of the waiting requests are too long");
+        return NULL;
+    }
     struct rpc_call *k = calloc(1, sizeof *k);
     char *id = malloc(c->id_len + 1);
     if (k == NULL || id == NULL) {
@@ -107,6 +111,7 @@ static struct rpc_call *rpc_keep_as(struct rpc_call *c, bool parked, struct err 
     memcpy(id, c->id, c->id_len);
     *k = (struct rpc_call){.peer = c->peer, .id = id, .id_len = c->id_len, .kept = true};
     k->parked = parked;
+    c->peer->id_bytes += c->id_len;
     list_append(&c->peer->calls, &k->node);
     if (parked)
         c->peer->parked++;
@@ -135,6 +140,7 @@ static struct rpc_peer *rpc_unlink(struct rpc_call *c) {
     struct rpc_peer *p = steal_ptr(&c->peer);
     if (p == NULL)
         return NULL;
+    p->id_bytes -= c->id_len;
     if (c->parked)
         p->parked--;
     else

@@ -9,7 +9,7 @@
  *
  * Maxima per connection: RPC_QUEUE_MAX requests or RPC_QUEUE_BYTES of text wait for a lane (then
  * input pauses until some have run); RPC_PARKED_MAX calls step aside (more are refused), and they
- * are not answered while the output queue is full.
+ * are not answered while the output queue is full; RPC_KEPT_ID_BYTES of ids of calls not answered.
  */
 
 #include "base/buf.h"
@@ -21,6 +21,7 @@
 #define RPC_QUEUE_MAX 4096
 #define RPC_QUEUE_BYTES ((size_t)CONN_MSG_MAX)
 #define RPC_PARKED_MAX 1024
+#define RPC_KEPT_ID_BYTES ((size_t)CONN_MSG_MAX) /* of the ids of kept calls */
 #define RPC_RESULT_MAX ((size_t)CONN_MSG_MAX) /* bytes of one answer */
 
 struct rpc_peer;
@@ -74,6 +75,7 @@ struct rpc_peer {
     struct list queue;  /* struct rpc_waiting: not begun, in order */
     size_t queued, queued_bytes;
     struct list calls;  /* kept calls */
+    size_t id_bytes;    /* of their ids */
     size_t running;     /* of them, those that hold a lane */
     size_t parked;      /* of them, those that stepped aside */
     size_t parked_bytes; /* what those hold; kept by their owners */

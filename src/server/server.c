@@ -46,10 +46,14 @@ static void server_on_input_end(struct conn *c) {
 }
 
 static void server_on_gone(struct conn *c) {
-    struct server *s = server_of(c);
     if (c->user != NULL)
         rpc_peer_free(steal_ptr(&c->user));
-    if (c->stdio)
+}
+
+/* With stdio the server ends with its only connection, when all was sent. */
+static void server_on_closed(struct conn *c) {
+    struct server *s = server_of(c);
+    if (c->stdio && !s->stopping)
         server_stop(s);
 }
 
@@ -59,6 +63,7 @@ static const struct conn_ops server_conn_ops = {
     .pressure = server_on_pressure,
     .input_end = server_on_input_end,
     .gone = server_on_gone,
+    .closed = server_on_closed,
 };
 
 static void server_on_peer_gone(struct rpc_peer *p) {
@@ -170,6 +175,7 @@ int server_init(struct server *s, struct options *opt, struct rlimit nofile, str
         r = server_watch_signals(s);
     if (r == 0)
         r = proc_host_init(&s->procs, &s->loop, nofile);
+    s->procs.spawner.spare_strays = opt->keep_detached;
     if (r == 0)
         r = conn_host_init(&s->conns, &s->loop, &server_conn_ops, &opt->auth, s);
     if (r == 0)

@@ -85,7 +85,8 @@ void session_detach(struct session *s) {
     s->peer = NULL;
     loop_timer_del(&server->loop, &s->probe);
     uint64_t ttl = server->opt->session_ttl_ms;
-    if (server->stopping || ttl == 0 || loop_timer_set(&server->loop, &s->ttl, ttl * LOOP_MS) < 0) {
+    if (server->stopping || server->opt->listen == OPTIONS_LISTEN_STDIO || ttl == 0 ||
+        loop_timer_set(&server->loop, &s->ttl, ttl * LOOP_MS) < 0) {
         session_end(s);
         return;
     }

@@ -238,3 +238,64 @@ def test_a_stalled_client_that_vanishes_frees_everything(fleet):
         client.transport.reset()
         procfs.wait_marked(token, 0)
     server.wait_fds(before)
+
+
+def test_parked_writes_are_bounded_in_bytes(server):
+    """A child that never reads does not let a client fill the memory."""
+    client = server.client()
+    process = client.start("sleep 1000", pipeStdin=True)
+    grown = Grown(server)
+    request = json.dumps({"id": 1, "method": "process/write", "params": {
+        "processId": process.name, "chunk": b64(b"x" * (6 * MIB))}}).encode()
+    count = 30
+    for _ in range(count):
+        client.transport.send_while_reading(frame(TEXT, request, key=b"\0\0\0\0"))
+    client.sync()
+    grown.check(110 * MIB)
+    assert client.terminate(process) == {"running": True}
+    codes = set()
+    for _ in range(count):
+        answer = client.answer(1)
+        codes.add(answer.get("error", {}).get("code"))
+    assert codes == {None, -32600, -32603}
+    client.wait_closed(process)
+
+
+def test_pressure_before_initialize(server):
+    """A queue that was full before the session began stalls its children too."""
+    client = server.connect(rcvbuf=4096)
+    ws = client.transport
+    unknown = frame(TEXT, b'{"id":1,"method":"' + b"x" * 4000 + b'"}')
+    rest = b""
+    for _ in range(3000):
+        rest = ws.try_send(unknown)
+        if rest:
+            break
+    grown = Grown(server)
+    size = 60_000_007
+    start = client.start_params(f"yes | head -c{size}")
+    for text in ('{"id":2,"method":"initialize","params":{"clientName":"x"}}',
+                 '{"method":"initialized"}',
+                 json.dumps({"id": 3, "method": "process/start", "params": start})):
+        rest += frame(TEXT, text.encode())
+    ws.send_while_reading(rest)
+    until(lambda: procfs.marked(f"-c{size}") and blocked(f"-c{size}"), "a blocked child")
+    grown.check()
+    ws.reset()
+
+
+def test_many_waiting_reads_are_woken_by_one_chunk(server):
+    client = server.client()
+    process = client.start("read go; head -c 65536 /dev/zero; read go", pipeStdin=True)
+    idents = [client.send("process/read", {"processId": process.name, "waitMs": 10**9})
+              for _ in range(1000)]
+    client.barrier()
+    grown = Grown(server)
+    client.send("process/write", {"processId": process.name, "chunk": b64("\n")})
+    other = server.client()
+    for _ in range(20):
+        other.run("true")
+    for ident in idents:
+        assert client.result(ident)["chunks"]
+    grown.check(16 * MIB)
+    client.terminate(process)

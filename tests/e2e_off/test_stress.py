@@ -13,7 +13,7 @@ from harness.rpc import Client, unb64
 from harness.settings import SANITIZED
 from harness.waiting import Deadline, until
 
-COMMANDS = int(os.environ.get("E2E_STRESS_COMMANDS", "300" if SANITIZED else "1500"))
+COMMANDS = int(os.environ.get("E2E_STRESS_COMMANDS", "1000" if SANITIZED else "1500"))
 SEED = int(os.environ.get("E2E_SEED", "1"))
 IN_FLIGHT = 64
 SESSIONS = 4

@@ -195,6 +195,11 @@ class TestJwt:
     def test_bad_algorithm(self, server, alg):
         assert self.check(server, jwt({"exp": soon()}, {"alg": alg})) == BAD_JWT
 
+    @pytest.mark.parametrize("head", [{"alg": "HS256", "typ": 5}, {}, {"typ": "JWT"}, [], "HS256"])
+    def test_bad_head(self, server, head):
+        token = jwt({"exp": soon()}, json.dumps(head).encode())
+        assert self.check(server, token) == BAD_JWT
+
     @pytest.mark.parametrize("alg, digest", [("HS384", hashlib.sha384), ("HS512", hashlib.sha512)])
     def test_other_hmac(self, server, alg, digest):
         assert self.check(server, jwt({"exp": soon()}, {"alg": alg}, digest=digest)) == BAD_JWT

@@ -234,6 +234,14 @@ def test_message_before_initialize(shared, size, code):
     client.close()
 
 
+def test_fragments_before_initialize(shared):
+    """The bound holds for the whole message, not only for a frame."""
+    ws = shared.websocket()
+    ws.send_frame(TEXT, b" " * 40000, fin=False)
+    ws.send_frame(CONT, b" " * 40000, fin=False)
+    assert ws.receive_close() == 1009
+
+
 @pytest.mark.parametrize("code, reason", [
     (1000, b""), (1000, b"bye"), (1001, b""), (1011, b"x" * 123), (3000, b""), (4999, b"")],
     ids=["1000", "1000-bye", "1001", "1011-long", "3000", "4999"])

@@ -1,5 +1,7 @@
 """Notifications, sequence numbers and process/read."""
 
+import re
+
 import pytest
 
 from harness.rpc import b64, unb64
@@ -116,10 +118,11 @@ def test_exit_by_signal(client, name, number, tty):
     assert (result["exitCode"], result["signal"]) == (128 + number, f"SIG{name}")
 
 
-def test_exit_by_real_time_signal(client):
-    process = client.run("kill -64 $$; sleep 1000")
-    assert process.exit_code == 192
-    assert process.exited["signal"]
+@pytest.mark.parametrize("number", [32, 33, 34, 64])
+def test_exit_by_real_time_signal(client, number):
+    process = client.run(f"kill -{number} $$; sleep 1000")
+    assert process.exit_code == 128 + number
+    assert re.fullmatch(r"SIG[A-Z0-9]+([+-][0-9]+)?", process.exited["signal"])
 
 
 # process/read

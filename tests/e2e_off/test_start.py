@@ -97,6 +97,16 @@ def test_process_ids(client, name):
     assert client.read(name)["closed"]
 
 
+def test_process_ids_that_differ_after_a_nul(client):
+    assert client.run("echo b", processId="a\0b").output() == b"b\n"
+    assert client.error("process/read", {"processId": "a"}) == (-32600, "unknown process id a")
+    assert client.error("process/read", {"processId": "a\0c"}) == (
+        -32600, "unknown process id a\0c")
+    assert client.start_error("true", processId="a\0b") == (
+        -32600, "process a\0b already exists")
+    assert client.run("echo c", processId="a\0c").output() == b"c\n"
+
+
 def test_process_id_too_long(client):
     code, _ = client.start_error(["/bin/true"], processId="a" * 4097)
     assert code == -32602
@@ -232,6 +242,8 @@ def test_cwd_without_slashes(client):
     ("file:///tmp%00x", "'file:///tmp%00x' is invalid on 'linux'"),
     ("file://server/share", "cwd URI `file://server/share` is not valid on this exec-server "
                             "host: 'file://server/share' is invalid on 'linux'"),
+    ("file://server/it's/x", "cwd URI `file://server/it's/x` is not valid on this exec-server "
+                             "host: 'file://server/it's/x' is invalid on 'linux'"),
     ("file:///C:/x", "cwd URI `file:///C:/x` is not valid on this exec-server host: "
                      "'file:///C:/x' is invalid on 'linux'"),
 ])
@@ -373,6 +385,13 @@ class TestLookup:
         good = script(tmp_path / "c" / "tool-x")
         path = ":".join(str(tmp_path / d) for d in "abc")
         assert out(client.run(["tool-x"], env={"PATH": path}, tty=tty)) == f"{good}\n"
+
+    def test_last_error_of_the_search_counts(self, client, tmp_path, tty):
+        file = script(tmp_path / "file")
+        assert client.start_error(["tool-x"], env={"PATH": f"/none:{file}"}, tty=tty) == NOT_DIR
+        assert client.start_error(["tool-x"], env={"PATH": f"{file}:/none"}, tty=tty) == NO_ENTRY
+        assert client.start_error(["x" * 300], tty=tty) == (
+            -32603, "Filename too long (os error 36)")
 
     def test_only_unusable_hits(self, client, tmp_path, tty):
         script(tmp_path / "a" / "tool-x", mode=0o644)

@@ -241,6 +241,28 @@ def test_unparsable(http, junk):
     http.wait_eof()
 
 
+def test_tls_hello(http):
+    """Answered at once although no line ever ends."""
+    http.send(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc")
+    response = http.read()
+    assert response.status == 400 and response.header("connection") == "close"
+    http.wait_eof()
+
+
+@pytest.mark.parametrize("field", [
+    "Content-Length: x", "Content-Length: -1", "Content-Length: 99999999999999999999999",
+    "Content-Length: 5\r\nContent-Length: 6", "Content-Length: 5\r\nTransfer-Encoding: chunked",
+    "Transfer-Encoding: gzip", "Transfer-Encoding: chunked, x"])
+def test_doubtful_body(http, field):
+    """A body of unknown extent ends the connection; its bytes are never a request."""
+    http.send(f"POST /readyz HTTP/1.1\r\n{field}\r\n\r\nGET /healthz HTTP/1.1\r\n\r\n")
+    assert http.read("POST").status in (400, 405, 413, 501)
+    try:
+        http.wait_eof()
+    except (ConnectionResetError, Ended):
+        pass
+
+
 def many(count):
     return [(f"X-{i}", "a") for i in range(count)]
 

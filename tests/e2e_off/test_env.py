@@ -208,7 +208,8 @@ def test_metadata_values(client, metadata, expected):
 
 
 @pytest.mark.parametrize("thread", ["", "x", UUID[:-1], UUID + "0", UUID.replace("-", "_"),
-                                    "{" + UUID, "urn:uuid:x"])
+                                    "{" + UUID, "urn:uuid:x", "URN:UUID:" + UUID,
+                                    "{" + UUID.replace("-", "") + "}"])
 def test_bad_thread_id(client, thread):
     assert client.start_error([ENV], metadata={"threadId": thread})[0] == -32602
 
