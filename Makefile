@@ -58,7 +58,8 @@ build-static/build.ninja:
 dist-static: build-static/build.ninja ## one stripped static file at dist/exec-server
 	@$(NINJA) -C build-static exec-server
 	@mkdir -p dist
-	@strip -o dist/exec-server build-static/exec-server
+	@strip -o dist/exec-server.new build-static/exec-server
+	@mv dist/exec-server.new dist/exec-server
 	@ls -l dist/exec-server
 
 clean: ## remove everything that was built

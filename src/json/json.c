@@ -136,7 +136,7 @@ static int json_unicode(struct json_parser *s, char **out) {
     return 0;
 }
 
-/* What a backslash and the character stand for, 0 if not one byte. */
+/* What the character stands for after a backslash, 0 if it is not a single byte. */
 static const char json_short[256] = {
     ['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
     ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
@@ -192,7 +192,10 @@ static char *json_room(struct json_parser *s) {
     return p;
 }
 
-/* A string with escapes, from its first character on; s->p is where the first escape was seen. */
+/*
+ * A string with escapes, from its first character on. The slack keeps s->out inside its chunk, so
+ * no block of its own can begin there.
+ */
 static int json_decode(struct json_parser *s, const char *start, struct str *v) {
     s->p = start;
     char *first = json_room(s), *out = first;

@@ -19,7 +19,7 @@ static size_t json_scan_bytes(const char *p, size_t i, size_t n) {
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#define JSON_SCAN_AVX2 __attribute__((target("avx2,bmi")))
+#define JSON_SCAN_AVX2 __attribute__((target("avx2")))
 
 JSON_SCAN_AVX2 static inline __m256i json_scan_match(const char *p) {
     __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)p);

@@ -27,7 +27,11 @@ struct auth {
  */
 MUST_CHECK int auth_read_secret(const char *path, char **out, size_t *n, struct err *e);
 
-/* Capability mode from a token file, or from 64 hex digits (surrounding blanks trimmed). */
+/*
+ * Capability mode from a token file, or from 64 hex digits (surrounding blanks trimmed). These and
+ * auth_signed() overwrite *a on success without giving back what it held, and leave it untouched
+ * on failure.
+ */
 MUST_CHECK int auth_capability_file(struct auth *a, const char *path, struct err *e);
 MUST_CHECK int auth_capability_digest(struct auth *a, const char *hex, struct err *e);
 

@@ -1,5 +1,5 @@
 #pragma once
-/* A strict parser for one HTTP/1.x request head, and the routes and upgrade checks of the server. */
+/* A strict parser for an HTTP/1.x request head, and the routes and upgrade checks of the server. */
 
 #include "base/buf.h"
 #include "base/str.h"
@@ -50,11 +50,17 @@ struct http_answer {
     struct str key; /* HTTP_UPGRADE: Sec-WebSocket-Key */
 };
 
-/* Routing: Origin refusal first, then /readyz and /healthz, then the upgrade checks on "/". */
+/*
+ * Routing: Origin refusal first, then /readyz and /healthz, then the upgrade checks on "/". A
+ * request with a body closes the connection (the body is not read), and cannot upgrade (400).
+ */
 void http_route(const struct http_request *r, struct http_answer *a);
 
-/* Appends the response for a (HTTP_REPLY). `now` is Unix time for the date header. 0 or -ENOBUFS... */
+/*
+ * Appends the response for a (HTTP_REPLY). `now` is Unix time for the date header. 0 or as
+ * buf_reserve(); a failure leaves b as it was.
+ */
 MUST_CHECK int http_write_reply(struct buf *b, const struct http_answer *a, long long now);
 
-/* Appends the 101 response. */
+/* Appends the 101 response; as http_write_reply(). */
 MUST_CHECK int http_write_upgrade(struct buf *b, struct str key, long long now);

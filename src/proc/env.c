@@ -3,6 +3,7 @@
 #include "base/utf8.h"
 
 #include <ctype.h>
+#include <errno.h>
 
 struct env_var {
     struct str name, value;
@@ -14,7 +15,8 @@ struct env_set {
     struct arena *arena;
     struct env_var *vars;
     size_t len, cap;
-    bool failed;
+    uint64_t steps; /* of matching that are left */
+    bool failed;    /* out of memory */
 };
 
 static void env_add(struct env_set *s, struct str name, struct str value) {
@@ -48,10 +50,14 @@ static size_t env_char_len(const char *p, size_t n) {
     return len;
 }
 
-bool env_match(struct str pattern, struct str name) {
+/* The match itself; *steps goes down with the work, and at 0 nothing matches any more. */
+static bool env_match_within(struct str pattern, struct str name, uint64_t *steps) {
     size_t p = 0, i = 0;
     size_t star = SIZE_MAX, mark = 0; /* last `*` and where its run ends so far */
     while (i < name.n) {
+        if (*steps == 0)
+            return false;
+        --*steps;
         if (p < pattern.n && pattern.p[p] == '*') {
             star = p++;
             mark = i;
@@ -75,9 +81,15 @@ bool env_match(struct str pattern, struct str name) {
     return p == pattern.n && pattern.n > 0;
 }
 
-static bool env_match_any(const struct json_node *patterns, struct str name) {
+bool env_match(struct str pattern, struct str name) {
+    uint64_t steps = UINT64_MAX;
+    return env_match_within(pattern, name, &steps);
+}
+
+static bool env_match_any(struct env_set *s, const struct json_node *patterns, struct str name) {
     json_for_each(v, patterns) {
-        if (env_match(json_str(v), name))
+        s->steps -= s->steps > 0; /* also for those that fail at once */
+        if (env_match_within(json_str(v), name, &s->steps))
             return true;
     }
     return false;
@@ -124,7 +136,7 @@ static void env_inherit(struct env_set *s, const struct env_policy *p, char *con
             continue;
         if (!p->ignore_default_excludes && env_is_secret(name))
             continue;
-        if (env_match_any(p->exclude, name) || !utf8_valid(*inherited, strlen(*inherited)))
+        if (env_match_any(s, p->exclude, name) || !utf8_valid(*inherited, strlen(*inherited)))
             continue;
         env_add(s, name, value);
     }
@@ -135,7 +147,7 @@ static void env_filter(struct env_set *s, const struct json_node *include_only) 
     size_t kept = 0;
     for (size_t i = 0; i < s->len; i++) {
         struct str name = s->vars[i].name;
-        if (env_is_restricted(name) || (include_only && !env_match_any(include_only, name)))
+        if (env_is_restricted(name) || (include_only && !env_match_any(s, include_only, name)))
             continue;
         s->vars[kept++] = s->vars[i];
     }
@@ -179,10 +191,11 @@ static char *env_join(struct arena *a, const struct env_var *v) {
     return s;
 }
 
-char **env_build(struct arena *a, const struct env_request *r, char *const *inherited,
-                 bool *has_nul) {
-    struct env_set s = {.arena = a};
+int env_build(struct arena *a, const struct env_request *r, char *const *inherited, char ***out) {
+    struct env_set s = {.arena = a, .steps = ENV_MATCH_STEPS};
     env_collect(&s, r, inherited);
+    if (s.steps == 0)
+        return -E2BIG;
     bool has_shell = false;
     for (size_t i = 0; i < s.len; i++)
         has_shell |= str_eqz(s.vars[i].name, "SHELL");
@@ -192,18 +205,19 @@ char **env_build(struct arena *a, const struct env_request *r, char *const *inhe
         qsort(s.vars, s.len, sizeof *s.vars, env_compare);
     char **envp = arena_calloc(a, s.len + 1, sizeof *envp);
     if (envp == NULL || s.failed)
-        return NULL;
+        return -ENOMEM;
     size_t n = 0;
-    *has_nul = false;
+    bool has_nul = false;
     for (size_t i = 0; i < s.len; i++) {
         if (i + 1 < s.len && str_eq(s.vars[i].name, s.vars[i + 1].name))
             continue; /* overridden */
-        *has_nul |= str_has_nul(s.vars[i].name) || str_has_nul(s.vars[i].value);
+        has_nul |= str_has_nul(s.vars[i].name) || str_has_nul(s.vars[i].value);
         envp[n] = env_join(a, &s.vars[i]);
         if (envp[n++] == NULL)
-            return NULL;
+            return -ENOMEM;
     }
-    return envp;
+    *out = envp;
+    return has_nul ? -EINVAL : 0;
 }
 
 const char *env_get(char *const *envp, const char *name) {

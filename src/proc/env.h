@@ -23,13 +23,15 @@ struct env_request {
     const char *shell;               /* added as SHELL when that is missing; NULL = never */
 };
 
+#define ENV_MATCH_STEPS 20000000 /* characters compared to patterns for one start, at most */
+
 /*
  * Builds the "NAME=VALUE" array, sorted by name, NULL-terminated, in the arena. `inherited` is the
- * server's environment. *has_nul tells that a name or value holds a NUL (the array is then unusable).
- * NULL when out of memory.
+ * server's environment. 0 and *out; -EINVAL when a name or value holds a NUL; -E2BIG when matching
+ * the patterns takes more than ENV_MATCH_STEPS; -ENOMEM.
  */
-char **env_build(struct arena *a, const struct env_request *r, char *const *inherited,
-                 bool *has_nul);
+MUST_CHECK int env_build(struct arena *a, const struct env_request *r, char *const *inherited,
+                         char ***out);
 
 /* Whether `name` matches a pattern: whole name, ASCII case ignored, `*` any run, `?` one character. */
 bool env_match(struct str pattern, struct str name);

@@ -122,9 +122,9 @@ static inline long sys4(long n, long a, long b, long c, long d) {
     return sys5(n, a, b, c, d, 0);
 }
 
-/* Closes first..last, or marks them close-on-exec. Kernels before 5.9 get it one by one. */
+/* Closes first..last, or marks them close-on-exec; one by one where close_range is refused. */
 static void close_fds(unsigned first, unsigned last, unsigned flags) {
-    if (sys3(SYS_close_range, first, last, flags) != -ENOSYS)
+    if (sys3(SYS_close_range, first, last, flags) >= 0)
         return;
     for (unsigned fd = first; fd <= MIN(last, 65535u); fd++) {
         if (flags & CLOSE_RANGE_CLOEXEC)
@@ -189,13 +189,13 @@ static int child_exec(struct supervisor *s) {
 
 static int child_main(void *arg) {
     struct supervisor *s = arg;
+    sys5(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* first: we run on the parent's memory */
     long r = sys0(SYS_setsid);
     if (r >= 0 && s->tty)
         r = sys3(SYS_ioctl, 0, TIOCSCTTY, 0);
     if (r >= 0)
         r = sys1(SYS_chdir, (long)s->cwd);
     if (r >= 0) {
-        sys5(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
         sys4(SYS_prlimit64, 0, RLIMIT_NOFILE, (long)&s->nofile, 0);
         child_reset_signals();
         close_fds(3, ~0u, CLOSE_RANGE_CLOEXEC);
@@ -227,15 +227,30 @@ static int sup_arrange_fds(struct supervisor *s) {
     return 0;
 }
 
+/* The command's process; returns its pid or -errno when it has exec'ed or given up. */
+static int sup_clone_child(struct supervisor *s) {
+    void *top = s->child_stack + sizeof s->child_stack;
+    if (!s->forked)
+        return (int)supervisor_clone(CLONE_VM | CLONE_VFORK | SIGCHLD, top, child_main, s);
+    /* Nobody waits for us here: a pipe that closes on exec or exit tells. */
+    int p[2];
+    char byte;
+    long r = sys2(SYS_pipe2, (long)p, O_CLOEXEC);
+    if (r < 0)
+        return (int)r;
+    r = supervisor_clone(SIGCHLD, top, child_main, s);
+    sys1(SYS_close, p[1]);
+    while (r > 0 && sys3(SYS_read, p[0], (long)&byte, 1) == -EINTR)
+        ;
+    sys1(SYS_close, p[0]);
+    return (int)r;
+}
+
 /* Starts the command; phase FAILED or RUNNING afterwards. */
 static bool sup_launch(struct supervisor *s) {
     int r = sup_arrange_fds(s);
-    if (r == 0) {
-        /* CLONE_VFORK: we go on when the command has exec'ed or given up. */
-        r = (int)supervisor_clone(CLONE_VM | CLONE_VFORK | SIGCHLD,
-                                  s->child_stack + sizeof s->child_stack, child_main, s);
-        s->leader = r;
-    }
+    if (r == 0)
+        s->leader = r = sup_clone_child(s);
     if (r < 0)
         s->error = -r;
     else if (s->error != 0)
@@ -437,7 +452,9 @@ static int supervisor_main(void *arg) {
 pid_t supervisor_start(struct supervisor *s) {
     void *top = s->stack + sizeof s->stack;
     long pid = supervisor_clone(CLONE_VM | SIGCHLD, top, supervisor_main, s);
-    if (pid == -EINVAL)
+    if (pid == -EINVAL) {
+        s->forked = true;
         pid = supervisor_clone(SIGCHLD, top, supervisor_main, s);
+    }
     return (pid_t)pid;
 }

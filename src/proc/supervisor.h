@@ -48,6 +48,7 @@ struct supervisor {
     int fds[3];  /* what becomes 0, 1 and 2 of the command */
     int wake_fd;
     bool tty;    /* fds[0] is a terminal to make the controlling one */
+    bool forked; /* set by supervisor_start(): memory is not shared but for this struct */
     const char *program;
     const char *search; /* PATH to look `program` up in, or NULL to take it as it is */
     char *const *argv;

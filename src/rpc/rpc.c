@@ -17,6 +17,7 @@ struct rpc_waiting {
     struct list node;
     char *key; /* value of the method's key parameter, or NULL */
     size_t key_len;
+    bool utf8; /* the text is known to be valid */
     size_t n;
     char text[];
 };
@@ -109,7 +110,7 @@ static struct rpc_call *rpc_keep_as(struct rpc_call *c, bool parked, struct err 
         return NULL;
     }
     memcpy(id, c->id, c->id_len);
-    *k = (struct rpc_call){.peer = c->peer, .id = id, .id_len = c->id_len, .kept = true};
+    *k = (struct rpc_call){.peer = c->peer, .id = id, .id_len = c->id_len};
     k->parked = parked;
     c->peer->id_bytes += c->id_len;
     list_append(&c->peer->calls, &k->node);
@@ -270,8 +271,10 @@ static void rpc_dispatch(struct rpc_peer *p, const struct envelope *env) {
 }
 
 /* Parses text into the host's document. 0, or -EINVAL with the reason. */
-static int rpc_parse(struct rpc_peer *p, const char *text, size_t n, struct envelope *env,
-                     struct err *e) {
+static int rpc_parse(struct rpc_peer *p, const char *text, size_t n, bool utf8,
+                     struct envelope *env, struct err *e) {
+    if (!utf8 && !utf8_valid(text, n))
+        return err_set(e, ERR_INVALID_REQUEST, "invalid UTF-8");
     int r = json_parse(&p->host->doc, text, n, e);
     if (r == -ENOMEM)
         return err_set(e, ERR_INVALID_REQUEST, "out of memory");
@@ -289,7 +292,9 @@ static struct str rpc_key_of(const struct rpc_method *m, const struct envelope *
     const struct json_node *v = NULL;
     if (m != NULL && m->key != NULL && env->params != NULL && env->params->type == JSON_OBJECT)
         v = json_get(env->params, m->key);
-    return v != NULL && v->type == JSON_STRING ? json_str(v) : (struct str){NULL, 0};
+    /* Nothing has a longer name: such a request acts on nothing. */
+    bool usable = v != NULL && v->type == JSON_STRING && v->n <= RPC_KEY_MAX;
+    return usable ? json_str(v) : (struct str){NULL, 0};
 }
 
 static bool rpc_key_waits(const struct rpc_peer *p, struct str key) {
@@ -311,7 +316,8 @@ static bool rpc_overtakes(const struct rpc_peer *p, const struct envelope *env, 
     return m->control && (key.p == NULL || !rpc_key_waits(p, key));
 }
 
-static void rpc_enqueue(struct rpc_peer *p, const char *text, size_t n, struct str key) {
+static void rpc_enqueue(struct rpc_peer *p, const char *text, size_t n, bool utf8,
+                        struct str key) {
     struct rpc_waiting *w = malloc(sizeof *w + n);
     char *k = key.p != NULL && w != NULL ? malloc(key.n + 1) : NULL;
     if (w == NULL || (key.p != NULL && k == NULL)) {
@@ -323,6 +329,7 @@ static void rpc_enqueue(struct rpc_peer *p, const char *text, size_t n, struct s
         memcpy(k, key.p, key.n);
     w->key = k;
     w->key_len = key.n;
+    w->utf8 = utf8;
     w->n = n;
     memcpy(w->text, text, n);
     list_append(&p->queue, &w->node);
@@ -344,15 +351,13 @@ void rpc_peer_message(struct rpc_peer *p, char *text, size_t n, bool utf8) {
     _cleanup_err_ struct err e = ERR_INIT;
     struct envelope env;
     bool busy = !rpc_lane_free(p) || !list_empty(&p->queue);
-    if (!utf8 && !utf8_valid(text, n)) {
-        /* A line that is no text ends stdio; a binary message is merely malformed. */
-        if (p->conn->stdio)
-            conn_end(p->conn, 1007, "");
-        else
-            rpc_malformed(p, "invalid UTF-8");
+    /* A line that is no text ends stdio; a binary message is merely malformed. */
+    if (p->conn->stdio && !utf8_valid(text, n)) {
+        conn_end(p->conn, 1007, "");
         return;
     }
-    int r = rpc_parse(p, text, n, &env, &e);
+    utf8 |= p->conn->stdio;
+    int r = rpc_parse(p, text, n, utf8, &env, &e);
     struct str key = {NULL, 0};
     bool overtake = p->host->lanes > 1 && p->life == RPC_READY;
     if (r == 0) {
@@ -360,7 +365,7 @@ void rpc_peer_message(struct rpc_peer *p, char *text, size_t n, bool utf8) {
         overtake = busy && rpc_overtakes(p, &env, key);
     }
     if (busy && !overtake)
-        rpc_enqueue(p, text, n, key);
+        rpc_enqueue(p, text, n, utf8, key);
     else if (r < 0)
         rpc_malformed(p, err_msg(&e));
     else
@@ -371,7 +376,7 @@ void rpc_peer_message(struct rpc_peer *p, char *text, size_t n, bool utf8) {
 static void rpc_run_waiting(struct rpc_peer *p, struct rpc_waiting *w) {
     _cleanup_err_ struct err e = ERR_INIT;
     struct envelope env;
-    if (rpc_parse(p, w->text, w->n, &env, &e) < 0)
+    if (rpc_parse(p, w->text, w->n, w->utf8, &env, &e) < 0)
         rpc_malformed(p, err_msg(&e));
     else
         rpc_dispatch(p, &env);

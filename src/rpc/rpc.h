@@ -21,6 +21,7 @@
 #define RPC_QUEUE_MAX 4096
 #define RPC_QUEUE_BYTES ((size_t)CONN_MSG_MAX)
 #define RPC_PARKED_MAX 1024
+#define RPC_KEY_MAX 4096 /* bytes of an id that requests are ordered by */
 #define RPC_KEPT_ID_BYTES ((size_t)CONN_MSG_MAX) /* of the ids of kept calls */
 #define RPC_RESULT_MAX ((size_t)CONN_MSG_MAX) /* bytes of one answer */
 
@@ -88,7 +89,7 @@ struct rpc_call {
     struct rpc_peer *peer; /* NULL: nobody waits for the answer any more */
     char *id;              /* JSON text of the id; owned by a kept call, else borrowed */
     size_t id_len;
-    bool kept, parked;
+    bool parked; /* it stepped aside */
     void *user;
     void (*cancelled)(struct rpc_call *c); /* the connection is gone; must free the call */
     void (*expire)(struct rpc_call *c);    /* answer now with what there is (end of input) */

@@ -27,6 +27,11 @@ static void job_unlist(struct job *j) {
     hash_remove(&j->session->jobs, &j->node);
 }
 
+/* What an entry costs besides its output. */
+static size_t job_entry_size(const struct job *j) {
+    return sizeof *j + j->id.n + j->id_json.n;
+}
+
 /* Takes a closed job off the retained list. */
 static void job_unretain(struct job *j) {
     if (!j->retained)
@@ -35,7 +40,7 @@ static void job_unretain(struct job *j) {
     loop_timer_del(&j->server->loop, &j->retention);
     list_remove(&j->link);
     job_drop_output(j);
-    j->server->retained_count--;
+    j->server->entry_bytes -= job_entry_size(j);
 }
 
 /* The entry goes; what the command left running lives on with the session. */
@@ -55,21 +60,19 @@ static void job_on_retention(struct loop_timer *t) {
     job_expire(container_of(t, struct job, retention));
 }
 
-static struct job *job_longest_closed(struct server *s) {
-    struct list *n = list_first(&s->retained);
-    return n ? list_entry(n, struct job, link) : NULL;
-}
-
-/* Keeps the promise of bounded retention: the longest closed lose their output first. */
+/* Keeps the promise of bounded retention: the longest closed lose first their output, then all. */
 static void job_bound_retention(struct server *s) {
-    while (s->retained_count > SERVER_CLOSED_MAX)
-        job_expire(job_longest_closed(s));
-    if (s->retained_bytes <= SERVER_RETAINED_MAX)
-        return;
-    list_for_each(n, &s->retained) {
+    for (struct list *n; s->retained_bytes > SERVER_RETAINED_MAX;) {
+        n = list_first(&s->retained);
         job_drop_output(list_entry(n, struct job, link));
-        if (s->retained_bytes <= SERVER_RETAINED_MAX)
-            break;
+        list_remove(n);
+        list_append(&s->emptied, n);
+    }
+    while (s->entry_bytes > SERVER_ENTRIES_MAX) {
+        struct list *n = list_first(&s->emptied);
+        if (n == NULL)
+            n = list_first(&s->retained);
+        job_expire(list_entry(n, struct job, link));
     }
 }
 
@@ -78,7 +81,7 @@ static void job_retain(struct job *j) {
     j->retained = true;
     j->retained_bytes = outlog_memory(&j->proc.log);
     s->retained_bytes += j->retained_bytes;
-    s->retained_count++;
+    s->entry_bytes += job_entry_size(j);
     list_append(&s->retained, &j->link);
     if (loop_timer_set(&s->loop, &j->retention, s->opt->closed_retention_ms * LOOP_MS) < 0)
         log_error("out of memory: a closed process is kept until its session ends");
@@ -108,10 +111,14 @@ static void job_answer_start(struct job *j, int error) {
 
 static void job_on_started(struct proc *p, int error) {
     struct job *j = container_of(p, struct job, proc);
+    bool doomed = j->cancel.pos != 0;
+    loop_timer_del(&j->server->loop, &j->cancel);
     arena_fini(&j->start);
     job_answer_start(j, error);
     if (error == 0) {
         proc_begin_output(p);
+        if (doomed)
+            job_terminate(j);
         return;
     }
     /* The id is free at once; the memory goes with the supervisor. */
@@ -154,6 +161,8 @@ static void job_on_gone(struct proc *p) {
     server_check_stopped(s);
 }
 
+static void job_on_cancel(struct loop_timer *t);
+
 static const struct proc_ops job_ops = {
     .started = job_on_started,
     .output = job_on_output,
@@ -187,6 +196,7 @@ struct job *job_new(struct session *s, struct str id) {
     j->session = s;
     j->server = s->server;
     j->start = ARENA_INIT((size_t)CONN_MSG_MAX * 2);
+    j->cancel.fn = job_on_cancel;
     list_init(&j->link);
     list_init(&j->waits);
     list_init(&j->writes);
@@ -208,6 +218,7 @@ int job_start(struct job *j, const struct spawn_spec *spec) {
 }
 
 void job_free(struct job *j) {
+    loop_timer_del(&j->server->loop, &j->cancel);
     job_unlist(j);
     list_remove(&j->link);
     proc_fini(&j->proc);
@@ -219,6 +230,7 @@ void job_free(struct job *j) {
 
 /* Hands the job to the server until its last descendant is dead. */
 static void job_let_die(struct job *j, bool spare_setsid) {
+    loop_timer_del(&j->server->loop, &j->cancel);
     job_unretain(j);
     job_unlist(j);
     list_remove(&j->link);
@@ -231,7 +243,8 @@ static void job_let_die(struct job *j, bool spare_setsid) {
     list_append(&j->server->dying, &j->link);
 }
 
-void job_cancel_start(struct job *j) {
+/* Stops a start that is under way; its request fails. The id is free at once. */
+static void job_cancel_start(struct job *j) {
     struct rpc_call *c = steal_ptr(&j->start_call);
     if (c != NULL) {
         _cleanup_err_ struct err e = ERR_INIT;
@@ -241,7 +254,19 @@ void job_cancel_start(struct job *j) {
     job_let_die(j, false);
 }
 
+static void job_on_cancel(struct loop_timer *t) {
+    job_cancel_start(container_of(t, struct job, cancel));
+}
+
 bool job_terminate(struct job *j) {
+    loop_timer_del(&j->server->loop, &j->cancel);
+    if (j->proc.state == PROC_STARTING) {
+        /* One request at a time: as if this one came behind the start, unless exec hangs. */
+        if (j->server->rpc.lanes > 1 ||
+            loop_timer_set(&j->server->loop, &j->cancel, JOB_CANCEL_MS * LOOP_MS) < 0)
+            job_cancel_start(j);
+        return true;
+    }
     if (!proc_terminate(&j->proc))
         return false;
     job_pump_writes(j);
@@ -252,5 +277,6 @@ void job_kill(struct job *j) {
     if (j->start_call != NULL)
         rpc_forget(steal_ptr(&j->start_call));
     job_fail_waiters(j);
-    job_let_die(j, j->server->opt->keep_detached);
+    /* What was terminated is not spared by an end that follows. */
+    job_let_die(j, j->server->opt->keep_detached && !j->proc.terminated);
 }

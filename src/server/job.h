@@ -4,12 +4,13 @@
 #include "server/session.h"
 
 #define JOB_ID_MAX 4096                  /* bytes of a process id */
+#define JOB_CANCEL_MS 1000               /* a terminated start is cancelled by then */
 #define JOB_PARKED_BYTES_MAX (64u << 20) /* bytes of waiting writes per connection */
 
 struct job {
     struct hash_node node;   /* in session->jobs, while `listed` */
     bool listed;
-    struct list link;        /* in server->retained, session->leftovers or server->dying */
+    struct list link;        /* in server->retained or emptied, session->leftovers, server->dying */
     struct session *session; /* NULL once the session has ended */
     struct server *server;
     struct str id;           /* owned */
@@ -19,8 +20,9 @@ struct job {
     struct rpc_call *start_call; /* the start to answer, or NULL */
     struct list waits;           /* struct job_wait */
     struct list writes;          /* struct job_write, in order */
-    bool retained; /* closed, in server->retained */
+    bool retained; /* closed, in server->retained or server->emptied */
     struct loop_timer retention;
+    struct loop_timer cancel; /* set: to be terminated when it has started, at the latest then */
     size_t retained_bytes; /* its part of server->retained_bytes */
 };
 
@@ -36,10 +38,10 @@ MUST_CHECK int job_start(struct job *j, const struct spawn_spec *spec);
 /* Frees a job that never had a process. */
 void job_free(struct job *j);
 
-/* Stops a start that is under way; its request fails. The id is free at once. */
-void job_cancel_start(struct job *j);
-
-/* Kills the process and its descendants, and fails waiting writes. Whether it was running. */
+/*
+ * Kills the process and its descendants, and fails waiting writes. Whether it was running. A start
+ * that is under way is cancelled where requests run side by side, else it is killed once it runs.
+ */
 bool job_terminate(struct job *j);
 
 /* Unlists it and kills all it started; the memory follows when the last descendant is dead. */

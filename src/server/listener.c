@@ -24,7 +24,9 @@ static void listener_turn_away(int fd) {
 }
 
 static void listener_pause(struct server *s) {
-    log_error("cannot accept connections: %s", err_os_text(errno));
+    if (!s->accept_failing) /* once per episode */
+        log_error("cannot accept connections: %s", err_os_text(errno));
+    s->accept_failing = true;
     if (loop_timer_set(&s->loop, &s->accept_timer, LISTENER_PAUSE_MS * LOOP_MS) == 0)
         loop_io_want(&s->loop, &s->listener, 0);
 }
@@ -46,6 +48,7 @@ static void listener_on_ready(struct loop_io *io, uint32_t events) {
                 listener_pause(s);
             return;
         }
+        s->accept_failing = false;
         if (s->conns.count >= s->opt->max_connections)
             listener_turn_away(fd);
         else if (conn_accept(&s->conns, fd, (struct sockaddr *)&addr) < 0)

@@ -241,13 +241,7 @@ static enum rpc_outcome terminate_run(struct rpc_call *c, void *params, struct b
     (void)e;
     const struct terminate_params *p = params;
     struct job *j = job_find(c->peer->user, p->process_id);
-    bool running = false;
-    if (j != NULL && j->proc.state == PROC_STARTING) {
-        running = true;
-        job_cancel_start(j);
-    } else if (j != NULL) {
-        running = job_terminate(j);
-    }
+    bool running = j != NULL && job_terminate(j);
     return method_text(result, running ? "{\"running\":true}" : "{\"running\":false}");
 }
 

@@ -167,6 +167,7 @@ int server_init(struct server *s, struct options *opt, struct rlimit nofile, str
                          .stop_task.fn = server_on_stop_task};
     list_init(&s->detached);
     list_init(&s->retained);
+    list_init(&s->emptied);
     list_init(&s->dying);
     hash_init(&s->sessions);
     randombytes_buf(s->write_key, sizeof s->write_key);

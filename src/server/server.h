@@ -11,7 +11,7 @@
 #include "server/options.h"
 
 #define SERVER_RETAINED_MAX (64u << 20)  /* bytes of output kept by closed processes */
-#define SERVER_CLOSED_MAX 65536          /* closed processes kept */
+#define SERVER_ENTRIES_MAX (64u << 20)   /* bytes of entries of closed processes, without output */
 #define SERVER_DETACHED_MAX 4096         /* sessions without a connection kept */
 #define SERVER_OUTPUT_RETAINED (1u << 20) /* bytes of output kept per process */
 #define SERVER_LANES_MAX 1024            /* more --concurrent-requests are taken as this */
@@ -29,7 +29,9 @@ struct server {
     size_t detached_count;
 
     struct list retained;  /* struct job: closed ones, longest first */
-    size_t retained_count, retained_bytes;
+    struct list emptied;   /* the same, but their output had to go */
+    size_t retained_bytes; /* of output */
+    size_t entry_bytes;    /* of the entries themselves */
     struct list dying;     /* struct job: ended, waiting for their last descendant to die */
 
     uint8_t write_key[16]; /* for digests of write ids */
@@ -39,6 +41,7 @@ struct server {
 
     struct loop_io listener; /* fd -1: none */
     struct loop_timer accept_timer;
+    bool accept_failing; /* descriptors or memory are short */
     struct loop_io signals;
     bool stopping;
     struct loop_timer stop_timer;

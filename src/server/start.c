@@ -178,12 +178,14 @@ static int start_env(struct job *j, const struct start_params *p, struct spawn_s
         r.thread_id = str_of(p->thread_id);
     if (p->metadata.has_tool_call_id)
         r.tool_call_id = p->metadata.tool_call_id.n ? p->metadata.tool_call_id : STR_LIT("");
-    bool nul;
-    char **envp = env_build(&j->start, &r, environ, &nul);
-    if (envp == NULL)
-        return err_os(e, ERR_INTERNAL, ENOMEM);
-    if (nul)
+    char **envp;
+    int built = env_build(&j->start, &r, environ, &envp);
+    if (built == -EINVAL)
         return err_set(e, ERR_INTERNAL, "data provided contains a nul byte");
+    if (built == -E2BIG)
+        return err_set(e, ERR_INVALID_PARAMS, "the patterns of envPolicy are too expensive");
+    if (built < 0)
+        return err_os(e, ERR_INTERNAL, -built);
     spec->envp = envp;
     if (strchr(spec->program, '/') == NULL) {
         const char *path = env_get(envp, "PATH");

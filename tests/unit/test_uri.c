@@ -163,11 +163,11 @@ static const struct {
     {STR_LIT("file://./srv/fsx/a.txt"), REQUEST, FOREIGN("file://./srv/fsx/a.txt")},
     {STR_LIT("file://../srv/fsx/a.txt"), REQUEST, FOREIGN("file://../srv/fsx/a.txt")},
     {STR_LIT("file://h/a b"), REQUEST, FOREIGN("file://h/a%20b")},
-    {STR_LIT(
-         "file://h/!\"$%&'()*+,-./0123456789:;<=>@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~"),
+    {STR_LIT("file://h/!\"$%&'()*+,-./0123456789:;<=>@ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+             "[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~"),
      REQUEST,
-     FOREIGN(
-         "file://h/!%22$%&'()*+,-./0123456789:;%3C=%3E@ABCDEFGHIJKLMNOPQRSTUVWXYZ[/]^_%60abcdefghijklmnopqrstuvwxyz%7B|%7D~")},
+     FOREIGN("file://h/!%22$%&'()*+,-./0123456789:;%3C=%3E@ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+             "[/]^_%60abcdefghijklmnopqrstuvwxyz%7B|%7D~")},
     {STR_LIT("file://h/\303\251"), REQUEST, FOREIGN("file://h/%C3%A9")},
     {STR_LIT("file://h/%c3%a9"), REQUEST, FOREIGN("file://h/%c3%a9")},
     {STR_LIT("file://h/%C3%A9"), REQUEST, FOREIGN("file://h/%C3%A9")},

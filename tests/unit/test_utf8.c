@@ -17,6 +17,8 @@ static bool valid(const void *p, size_t n) {
 static bool slow_valid(const unsigned char *s, size_t n) {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     for (size_t i = 0; i < n;) {
+        if (s[i] == 0xFF)
+            return false;
         size_t ones = s[i] < 0x80 ? 0 : (size_t)__builtin_clz((unsigned)(unsigned char)~s[i]) - 24;
         size_t len = ones == 0 ? 1 : ones;
         if (ones == 1 || ones > 4 || n - i < len)

@@ -37,6 +37,11 @@ def parent(pid):
     return int(fields[1]) if fields else None
 
 
+def session(pid):
+    fields = _stat(pid)
+    return int(fields[3]) if fields else None
+
+
 def describe(pid):
     """One line for a message."""
     try:

@@ -262,24 +262,23 @@ def test_parked_writes_are_bounded_in_bytes(server):
 
 
 def test_pressure_before_initialize(server):
-    """A queue that was full before the session began stalls its children too."""
+    """A queue that was long before the session began stalls its children too."""
     client = server.connect(rcvbuf=4096)
     ws = client.transport
-    unknown = frame(TEXT, b'{"id":1,"method":"' + b"x" * 4000 + b'"}')
-    rest = b""
-    for _ in range(3000):
-        rest = ws.try_send(unknown)
-        if rest:
-            break
-    grown = Grown(server)
     size = 60_000_007
-    start = client.start_params(f"yes | head -c{size}")
-    for text in ('{"id":2,"method":"initialize","params":{"clientName":"x"}}',
-                 '{"method":"initialized"}',
-                 json.dumps({"id": 3, "method": "process/start", "params": start})):
-        rest += frame(TEXT, text.encode())
-    ws.send_while_reading(rest)
-    until(lambda: procfs.marked(f"-c{size}") and blocked(f"-c{size}"), "a blocked child")
+    texts = ['{"id":1,"method":"%s"}' % ("x" * 4000)] * 900 + [
+        '{"id":2,"method":"initialize","params":{"clientName":"x"}}', '{"method":"initialized"}',
+        json.dumps({"id": 3, "method": "process/start",
+                    "params": client.start_params(f"yes | head -c{size}")})]
+    grown = Grown(server)
+    ws.send_while_reading(b"".join(frame(TEXT, text.encode()) for text in texts))
+
+    def stalled():
+        # Reads no more than the server needs to come to the start.
+        if not procfs.marked(f"-c{size}"):
+            ws.receive_frame(0.001)
+        return blocked(f"-c{size}")
+    until(stalled, "a blocked child")
     grown.check()
     ws.reset()
 

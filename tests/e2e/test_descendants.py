@@ -6,6 +6,7 @@ import signal
 import pytest
 
 from harness import procfs
+from harness.waiting import until
 
 # Each makes one process that has the token among its arguments and leaves its leader.
 HIDING = {
@@ -127,8 +128,9 @@ def test_keep_detached_spares_what_called_setsid(fleet):
     client = server.client()
     kept, killed = procfs.mark(), procfs.mark()
     client.start(f"setsid sleep {kept} </dev/null >/dev/null 2>&1 & sleep {killed} & sleep {killed}")
-    kept_pid, = procfs.wait_marked(kept)
     procfs.wait_marked(killed, 2)
+    kept_pid, = procfs.wait_marked(kept)
+    until(lambda: procfs.session(kept_pid) == kept_pid, "setsid")
     try:
         client.end()
         assert procfs.wait_marked(killed, 0) == []
