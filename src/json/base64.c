@@ -6,13 +6,12 @@
 
 /* X(c) for the 64 characters in order of value. */
 #define BASE64_ALPHABET(X)                                                                         \
-    X('A')                                                                                         \
-    X('B') X('C') X('D') X('E') X('F') X('G') X('H') X('I') X('J') X('K') X('L') X('M') X('N')     \
-        X('O') X('P') X('Q') X('R') X('S') X('T') X('U') X('V') X('W') X('X') X('Y') X('Z') X('a') \
-            X('b') X('c') X('d') X('e') X('f') X('g') X('h') X('i') X('j') X('k') X('l') X('m')    \
-                X('n') X('o') X('p') X('q') X('r') X('s') X('t') X('u') X('v') X('w') X('x')       \
-                    X('y') X('z') X('0') X('1') X('2') X('3') X('4') X('5') X('6') X('7') X('8')   \
-                        X('9') X('+') X('/')
+    X('A'), X('B'), X('C'), X('D'), X('E'), X('F'), X('G'), X('H'), X('I'), X('J'), X('K'),        \
+        X('L'), X('M'), X('N'), X('O'), X('P'), X('Q'), X('R'), X('S'), X('T'), X('U'), X('V'),    \
+        X('W'), X('X'), X('Y'), X('Z'), X('a'), X('b'), X('c'), X('d'), X('e'), X('f'), X('g'),    \
+        X('h'), X('i'), X('j'), X('k'), X('l'), X('m'), X('n'), X('o'), X('p'), X('q'), X('r'),    \
+        X('s'), X('t'), X('u'), X('v'), X('w'), X('x'), X('y'), X('z'), X('0'), X('1'), X('2'),    \
+        X('3'), X('4'), X('5'), X('6'), X('7'), X('8'), X('9'), X('+'), X('/')
 
 #define BASE64_ROW(c)                                                                              \
     c, 'A', c, 'B', c, 'C', c, 'D', c, 'E', c, 'F', c, 'G', c, 'H', c, 'I', c, 'J', c, 'K', c,     \
@@ -20,7 +19,7 @@
         'W', c, 'X', c, 'Y', c, 'Z', c, 'a', c, 'b', c, 'c', c, 'd', c, 'e', c, 'f', c, 'g', c,    \
         'h', c, 'i', c, 'j', c, 'k', c, 'l', c, 'm', c, 'n', c, 'o', c, 'p', c, 'q', c, 'r', c,    \
         's', c, 't', c, 'u', c, 'v', c, 'w', c, 'x', c, 'y', c, 'z', c, '0', c, '1', c, '2', c,    \
-        '3', c, '4', c, '5', c, '6', c, '7', c, '8', c, '9', c, '+', c, '/',
+        '3', c, '4', c, '5', c, '6', c, '7', c, '8', c, '9', c, '+', c, '/'
 
 /* The two characters of every 12-bit value. */
 static const char base64_pairs[2 * 4096] = {BASE64_ALPHABET(BASE64_ROW)};

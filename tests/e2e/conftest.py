@@ -2,16 +2,15 @@
 
 import ctypes
 import os
+import resource
 import signal
 
 import pytest
 
 from harness import procfs
+from harness.fleet import Fleet
 from harness.longwaits import LongWaits
-from harness.rpc import Client
-from harness.server import Server
 from harness.settings import BINARY, PATIENCE
-from harness.stdio import Stdio
 from harness.waiting import until
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -22,6 +21,11 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "limit(seconds): time limit of a test")
     if not os.access(BINARY, os.X_OK):
         raise pytest.UsageError(f"no program at {BINARY}: build it or set EXEC_SERVER")
+    # Some tests hold more connections than the usual soft limit allows.
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 8192 if hard == resource.RLIM_INFINITY else min(hard, 8192)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     # Whatever a server leaves behind becomes a child of this process, where it is seen.
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -64,37 +68,6 @@ def long_waits(request):
     waits = LongWaits()
     yield waits
     waits.finish()
-
-
-class Fleet:
-    """Starts servers for a test and ends them with all checks."""
-
-    def __init__(self):
-        self.servers = []
-        self.pipes = []
-
-    def start(self, *args, **options):
-        server = Server(*args, **options)
-        self.servers.append(server)
-        return server
-
-    def stdio(self, *args, initialize=True, **options):
-        client = Client(Stdio(*args, **options))
-        self.pipes.append(client)
-        if initialize:
-            client.initialize()
-        return client
-
-    def finish(self):
-        try:
-            for server in self.servers:
-                if server.popen.returncode is None:
-                    server.stop()
-        finally:
-            for thing in self.servers:
-                thing.abandon()
-            for thing in self.pipes:
-                thing.close()
 
 
 @pytest.fixture

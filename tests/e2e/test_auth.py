@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from harness.fleet import Fleet
 from harness.waiting import until
 from harness.ws import Refused
 
@@ -42,7 +43,6 @@ def class_server(*args):
     """A fixture with one server for the tests of a class."""
     @pytest.fixture(scope="class")
     def make(_self, tmp_path_factory):
-        from conftest import Fleet  # pylint: disable=import-outside-toplevel
         folder = tmp_path_factory.mktemp("auth")
         (folder / "token").write_text(f"  {TOKEN}\n")
         (folder / "secret").write_bytes(b"\n" + SECRET + b" \n")

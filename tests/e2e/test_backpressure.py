@@ -146,7 +146,7 @@ def test_stalled_clients_stall_only_their_children(server):
     for client, process in clients:
         assert client.terminate(process) == {"running": True}
         client.wait_closed(process)
-        assert process.exit_code == 0 or process.exit_code == 137
+        assert process.exit_code in (0, 137)
         client.close()
 
 

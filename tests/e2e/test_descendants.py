@@ -15,7 +15,8 @@ HIDING = {
     "double fork": "(sleep {t} &) &",
     "double fork and setsid": "(setsid sleep {t} </dev/null >/dev/null 2>&1 &) &",
     "ignoring": "(trap '' TERM HUP INT QUIT; exec sleep {t}) &",
-    "hidden and ignoring": "(trap '' TERM HUP INT; setsid sh -c \"trap '' TERM HUP; sleep {t} & :\" "
+    "hidden and ignoring": "(trap '' TERM HUP INT; "
+                           "setsid sh -c \"trap '' TERM HUP; sleep {t} & :\" "
                            "</dev/null >/dev/null 2>&1 &) &",
     "stopped": "(sh -c 'kill -STOP $$; :' {t} &) &",
     "own terminal": "(setsid setsid -w sleep {t} &) &",
@@ -127,7 +128,8 @@ def test_keep_detached_spares_what_called_setsid(fleet):
     server = fleet.start("--keep-detached", "--session-ttl", "0")
     client = server.client()
     kept, killed = procfs.mark(), procfs.mark()
-    client.start(f"setsid sleep {kept} </dev/null >/dev/null 2>&1 & sleep {killed} & sleep {killed}")
+    client.start(f"setsid sleep {kept} </dev/null >/dev/null 2>&1 & "
+                 f"sleep {killed} & sleep {killed}")
     procfs.wait_marked(killed, 2)
     kept_pid, = procfs.wait_marked(kept)
     until(lambda: procfs.session(kept_pid) == kept_pid, "setsid")
@@ -146,7 +148,7 @@ def test_fork_storm_is_killed(client):
     token = procfs.mark()
     forking = (f"f() {{ setsid sh -c 'sleep 0.01; exec sleep {token}' & }}; "
                "while :; do f; f; f; sleep 0.005; done")
-    process = client.start(f"ulimit -u 100000; {forking}")
+    process = client.start(forking)
     procfs.wait_at_least(token, 20)
     assert client.terminate(process) == {"running": True}
     client.wait_closed(process)

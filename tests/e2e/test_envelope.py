@@ -191,8 +191,8 @@ def test_repeated_initialized(counter, text):
 
 
 @pytest.mark.parametrize("method", [
-    "", "foo/bar", "a`b\n", "initialized", "Environment/status", "environment/status ", "é", "a\0b",
-    "process/output", "x" * 200])
+    "", "foo/bar", "a`b\n", "initialized", "Environment/status", "environment/status ", "é",
+    "a\0b", "process/output", "x" * 200])
 def test_unknown_method(counter, method):
     answer = one(counter, json.dumps({"id": 1, "method": method}))
     assert answer == {"error": {

@@ -148,7 +148,8 @@ def test_json_bombs(guarded):
     for text in (b"[" * 1000000, b'{"a":' * 500000, b"[" + b"1," * 5000000, b'"' + b"x" * 20000000,
                  b'{"id":1,"method":"x","params":{' + b'"a":1,' * 3000000, b"1" * 10000000,
                  b'{"id":' + b"9" * 1000000 + b',"method":"x"}', b" " * 30000000,
-                 b'"' + b"\\u0041" * 3000000 + b'"', b'{"id":1,"method":"x","x":"' + b"\\" * 1000001):
+                 b'"' + b"\\u0041" * 3000000 + b'"',
+                 b'{"id":1,"method":"x","x":"' + b"\\" * 1000001):
         client.send_raw(text)
         assert client.answer(-1)["error"]["code"] == -32600
     client.sync()
@@ -215,7 +216,7 @@ def test_more_connections_than_places(fleet):
     def enter():
         try:
             return server.client()
-        except (Refused, Ended, Closed, OSError, AssertionError):
+        except (Refused, Ended, Closed, OSError):
             return None
     until(enter, "a free place").sync()
 
@@ -282,8 +283,7 @@ def test_frames_after_a_protocol_error_are_ignored(guarded):
     except OSError:
         pass
     with pytest.raises(Closed) as end:
-        while True:
-            assert client.transport.receive() is None or pytest.fail("answered after an error")
+        client.transport.receive()
     assert end.value.code in (1002, None)
 
 

@@ -148,7 +148,8 @@ def test_read_of_a_running_process(client):
 
 
 def test_read_agrees_with_notifications(client):
-    process = client.run("for i in 1 2 3 4 5; do echo $i; echo $i >&2; done; head -c 300000 /dev/zero")
+    process = client.run("for i in 1 2 3 4 5; do echo $i; echo $i >&2; done; "
+                         "head -c 300000 /dev/zero")
     told = [(seq, kind, data) for seq, kind, data in process.events if isinstance(data, bytes)]
     result = client.read(process)
     assert chunks(result) == told

@@ -184,7 +184,8 @@ def test_start_in_flight_survives_a_disconnect(shared):
         first.transport.drop()
         second = resume(shared, first.session)
         answer = None
-        while answer is None or answer.get("error", {}).get("message") == "process id p is starting":
+        starting = {"code": -32600, "message": "process id p is starting"}
+        while answer is None or answer.get("error") == starting:
             answer = second.answer(second.send("process/read", {"processId": "p"}))
         if "result" in answer:
             assert second.terminate("p") == {"running": True}

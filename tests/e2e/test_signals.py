@@ -21,8 +21,8 @@ def test_interrupt(client, tty):
 
 @MODES
 def test_interrupt_can_be_handled(client, tty):
-    process = client.start("trap 'echo caught; exit 5' INT; echo ready; while :; do sleep 0.05; done",
-                           tty=tty)
+    process = client.start(
+        "trap 'echo caught; exit 5' INT; echo ready; while :; do sleep 0.05; done", tty=tty)
     client.wait_output(process, "ready")
     assert client.interrupt(process) == {}
     client.wait_closed(process)

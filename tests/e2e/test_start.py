@@ -2,11 +2,13 @@
 
 import json
 import os
-import stat
+import resource
+import signal
 
 import pytest
 
 from harness.rpc import PATH
+from harness.waiting import until
 
 NO_ENTRY = (-32603, "No such file or directory (os error 2)")
 NOT_DIR = (-32603, "Not a directory (os error 20)")
@@ -342,8 +344,7 @@ def test_failed_starts_leak_nothing(server):
         for argv in (["/no/such"], ["/tmp"], ["/bin/true", "x" * 200000]):
             for _ in range(20):
                 client.start_error(argv, tty=tty, pipeStdin=True)
-    assert server.fds() <= before
-    assert server.zombies() == []
+    until(lambda: server.fds() <= before and server.zombies() == [], "all given back")
 
 
 # Program lookup, by the rules of pipes in both modes.
@@ -449,8 +450,6 @@ class TestAttributes:
             assert not int(value, 8) & os.O_NONBLOCK
 
     def test_signal_mask_and_dispositions(self, fleet, tty):
-        import signal  # pylint: disable=import-outside-toplevel
-
         def dirty():
             signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1, signal.SIGTERM])
             for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR2, signal.SIGTSTP,
@@ -463,7 +462,6 @@ class TestAttributes:
         assert values == {"SigBlk:": 0, "SigIgn:": 0, "SigCgt:": 0}
 
     def test_umask_and_limits_are_inherited(self, fleet, tty):
-        import resource  # pylint: disable=import-outside-toplevel
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         lower = min(soft, 512)
 
@@ -490,12 +488,6 @@ def test_stdin_pipe(client):
     assert process.output().startswith(b"pipe:")
 
 
-def test_device_modes(client):
-    process = client.run("readlink /proc/self/fd/0; [ -c /dev/stdin ] && echo device")
-    assert process.output() == b"/dev/null\ndevice\n"
-    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
-
-
 def test_many_processes_at_once(client):
     processes = [client.start("read x", pipeStdin=True) for _ in range(200)]
     for process in processes:
@@ -506,8 +498,6 @@ def test_many_processes_at_once(client):
 
 
 def test_out_of_descriptors(fleet):
-    import resource  # pylint: disable=import-outside-toplevel
-
     def limit():
         resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
     server = fleet.start(preexec=limit)

@@ -68,7 +68,8 @@ def test_answers_are_single_lines(client):
     client.sync()
 
 
-@pytest.mark.parametrize("text", ["nonsense", "[]", "{}", '{"id":null,"method":"x"}', '{"a":1,"a":2}'])
+@pytest.mark.parametrize("text", [
+    "nonsense", "[]", "{}", '{"id":null,"method":"x"}', '{"a":1,"a":2}'])
 def test_malformed_line(client, text):
     client.send_raw(text)
     error = client.answer(-1)["error"]

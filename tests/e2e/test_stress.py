@@ -154,7 +154,8 @@ class Session:
     def begin(self, name):
         command = Command(name, self.rng, self.data)
         self.live[name] = command
-        command.start_id = self.client.send("process/start", command.params(self.client, self.files))
+        command.start_id = self.client.send(
+            "process/start", command.params(self.client, self.files))
 
     def drop(self):
         """Loses the connection in some way and resumes the session."""

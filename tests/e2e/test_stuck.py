@@ -10,7 +10,7 @@ import time
 import pytest
 
 from harness import procfs
-from harness.http import Http
+from harness.http import Ended, Http
 from harness.rpc import Client, b64
 from harness.server import environment
 from harness.settings import BINARY, SANITIZED
@@ -185,7 +185,7 @@ def test_out_of_descriptors_for_connections(fleet):
     def enter():
         try:
             return server.client()
-        except (Closed, OSError, AssertionError):
+        except (Closed, Ended, OSError):
             return None
     until(enter, "a connection after the others went").sync()
 

@@ -3,10 +3,12 @@
 import asyncio
 import os
 import signal
+import socket
 
 from harness.case import case
 from harness.peer import WAIT
 from harness.servers import SECRET
+from harness.websocket import open_tcp
 
 
 async def launch(t, args, **popen):
@@ -160,8 +162,17 @@ async def port_in_use(t):
 @case("stdout closed")
 async def stdout_closed(t):
     """A server whose standard output is closed listens all the same."""
-    child = await launch(t, [], preexec_fn=lambda: os.close(1))
-    await asyncio.sleep(0.5)
-    t.see("running", child.returncode is None)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    child = await launch(t, ["--listen", f"ws://127.0.0.1:{port}"],
+                         preexec_fn=lambda: os.close(1))
+    for _ in range(300):
+        try:
+            (await open_tcp(port))[1].close()
+            break
+        except ConnectionRefusedError:
+            await asyncio.sleep(0.1)
+    else:
+        t.see("listening", False)
     child.terminate()
     t.see("exit status", (await ended(child))["exit status"])

@@ -26,7 +26,7 @@ facts = {
     'flags of 0': __import__('fcntl').fcntl(0, 3) & (os.O_NONBLOCK | os.O_ACCMODE),
     'flags of 1': __import__('fcntl').fcntl(1, 3) & os.O_NONBLOCK,
     'blocked': status['SigBlk'].strip(),
-    'ignored': '%x' % (int(status['SigIgn'], 16) & ~(1 << 12 | 1 << 24)),
+    'ignored': '%x' % (int(status['SigIgn'], 16) & ~(1 << 12 | 1 << 24 | 3 << 31)),
     'umask': status['Umask'].strip(), 'no new privs': status['NoNewPrivs'].strip(),
     'seccomp': status['Seccomp'].strip(), 'groups': status['Groups'].strip(),
     'capabilities': [status[k].strip() for k in ('CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb')],

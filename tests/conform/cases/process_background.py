@@ -1,5 +1,6 @@
 """Children that outlive the command, and what terminate does to them."""
 
+import asyncio
 import re
 
 from harness.case import case
@@ -124,11 +125,14 @@ async def twice(t):
 @case("terminate stopped")
 async def stopped(t):
     c = await t.connect()
-    p = await c.start("echo READY; kill -STOP $$; sleep 1000")
-    await p.until_text("READY")
+    p = await c.start("echo child=$$; kill -STOP $$; sleep 1000")
+    pid = await pid_in(p, "stdout")
+    while not re.search(r"\) T ", open(f"/proc/{pid}/stat", encoding="ascii").read()):
+        await asyncio.sleep(0.01)
     t.see("signal", await p.signal())
     t.see("terminate", await p.terminate())
-    t.see("end", (await p.until_closed()).summary())
+    await p.until_closed()
+    t.see("exited", p.exited())
 
 
 @case("terminate with pending output")

@@ -98,3 +98,20 @@ async def interrupt(t):
         await p.until_closed()
         t.see(f"{kind} end", p.exited())
         t.see(f"{kind} trapped", "trapped" in p.text(stream))
+
+
+@case("signal before write")
+async def signal_before_write(t):
+    """What was asked first reaches the process first."""
+    c = await t.connect()
+    p = await c.start("trap 'echo int' INT; echo ready; while read a; do echo $a; done",
+                      pipeStdin=True)
+    await p.until_text("ready\n")
+    expected = "ready\n"
+    for i in range(20):
+        await p.signal()
+        await p.write(f"{i}\n")
+        expected += f"int\n{i}\n"
+        await c.until(lambda: len(p.text()) >= len(expected))
+    t.see("in order", p.text() == expected)
+    t.see("terminate", await p.terminate())

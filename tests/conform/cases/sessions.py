@@ -195,7 +195,7 @@ async def resume_late(t):
 async def retention(t):
     """A closed process keeps its id for 30 s."""
     c = await t.connect()
-    t.see("first", await c.finish_of("echo one"))
+    t.see("first", await c.finish_of("exit 3"))
     await asyncio.sleep(28)
     t.see("after 28 s", await c.call("process/read", {"processId": "p"}))
     t.see("taken", await c.call("process/start", c.start_params(["/bin/true"])))

@@ -81,8 +81,10 @@ class Client:
     def __init__(self, transport):
         self.transport = transport
         self.ids = itertools.count(1)
+        self.session = None
         self.answers = {}
         self.processes = {}
+        # Names of processes by the id of their start, until it is answered.
         self.started_here = {}
         self.sinks = {}
         self.make_sink = lambda name: None

@@ -1,0 +1,167 @@
+#include "net/outq.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <cmocka.h>
+
+struct fixture {
+    struct outq_pool pool;
+    struct outq q;
+    int ours, theirs; /* a connected pair; ours does not block */
+    uint64_t put, got;
+};
+
+static struct fixture f;
+
+static int setup(void **state) {
+    (void)state;
+    f = (struct fixture){0};
+    int p[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, p) < 0)
+        return -1;
+    f.ours = p[0];
+    f.theirs = p[1];
+    outq_init(&f.q, &f.pool);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    outq_fini(&f.q);
+    outq_pool_fini(&f.pool);
+    util_close_fd(&f.ours);
+    util_close_fd(&f.theirs);
+    return 0;
+}
+
+/* Queues n bytes of an endless counter as one message. */
+static void put(size_t n) {
+    char *p = outq_reserve(&f.q, n);
+    assert_non_null(p);
+    for (size_t i = 0; i < n; i++)
+        p[i] = (char)((f.put + i) % 251);
+    outq_commit(&f.q, n);
+    f.put += n;
+}
+
+/* Reads what has arrived and checks that nothing is missing or changed. */
+static size_t take(void) {
+    char b[65536];
+    size_t total = 0;
+    for (ssize_t n; (n = read(f.theirs, b, sizeof b)) > 0; total += (size_t)n) {
+        for (ssize_t i = 0; i < n; i++, f.got++) {
+            if ((unsigned char)b[i] != f.got % 251)
+                fail_msg("byte %llu is wrong", (unsigned long long)f.got);
+        }
+    }
+    return total;
+}
+
+static void starts_empty(void **state) {
+    (void)state;
+    assert_int_equal(f.q.bytes, 0);
+    assert_int_equal(outq_flush(&f.q, f.ours), 0);
+    assert_int_equal(take(), 0);
+}
+
+static void what_is_reserved_does_not_count(void **state) {
+    (void)state;
+    assert_non_null(outq_reserve(&f.q, 100));
+    assert_int_equal(f.q.bytes, 0);
+    assert_int_equal(outq_flush(&f.q, f.ours), 0);
+    put(50); /* the same space */
+    assert_int_equal(f.q.bytes, 50);
+    assert_int_equal(outq_flush(&f.q, f.ours), 0);
+    assert_int_equal(take(), 50);
+    assert_null(f.q.head);
+}
+
+static void messages_of_all_sizes_in_order(void **state) {
+    (void)state;
+    static const size_t sizes[] = {1, OUTQ_SMALL - 1, 1, OUTQ_SMALL, OUTQ_SMALL + 1, 10, OUTQ_LARGE,
+                                   OUTQ_LARGE + 1, 3, 1 << 20, 2, 5000, OUTQ_LARGE - 1, 0, 7};
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+        put(sizes[i]);
+    assert_int_equal(f.q.bytes, f.put);
+    for (int rounds = 0; f.got < f.put; rounds++) { /* the peer takes a little at a time */
+        assert_in_range(rounds, 0, 1000);
+        assert_int_equal(outq_flush(&f.q, f.ours), 0);
+        assert_int_equal(f.q.bytes > 0, f.q.head != NULL);
+        take();
+    }
+    assert_int_equal(f.q.bytes, 0);
+}
+
+/* More segments than one writev() takes. */
+static void many_segments(void **state) {
+    (void)state;
+    for (int i = 0; i < 200; i++)
+        put(OUTQ_SMALL);
+    for (int rounds = 0; f.got < f.put; rounds++) {
+        assert_in_range(rounds, 0, 1000);
+        assert_int_equal(outq_flush(&f.q, f.ours), 0);
+        take();
+    }
+}
+
+static void adding_while_sending(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 300; i++) {
+        put(1 + i * 97 % 9000);
+        if (i % 3 == 0)
+            assert_int_equal(outq_flush(&f.q, f.ours), 0);
+        if (i % 7 == 0)
+            take();
+    }
+    for (int rounds = 0; f.got < f.put; rounds++) {
+        assert_in_range(rounds, 0, 1000);
+        assert_int_equal(outq_flush(&f.q, f.ours), 0);
+        take();
+    }
+}
+
+static void large_segments_are_reused(void **state) {
+    (void)state;
+    for (int i = 0; i < OUTQ_POOLED * 3; i++)
+        put(OUTQ_LARGE);
+    while (f.got < f.put) {
+        assert_int_equal(outq_flush(&f.q, f.ours), 0);
+        take();
+    }
+    assert_int_equal(f.pool.count, OUTQ_POOLED); /* no more than that is kept */
+    put(OUTQ_SMALL);
+    assert_int_equal(f.pool.count, OUTQ_POOLED);
+    put(OUTQ_SMALL + 1);
+    assert_int_equal(f.pool.count, OUTQ_POOLED - 1);
+    outq_fini(&f.q);
+    assert_int_equal(f.q.bytes, 0);
+    assert_int_equal(f.pool.count, OUTQ_POOLED);
+}
+
+static void the_peer_is_gone(void **state) {
+    (void)state;
+    put(10);
+    util_close_fd(&f.theirs);
+    assert_int_equal(outq_flush(&f.q, f.ours), -EPIPE);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(starts_empty),
+        TEST(what_is_reserved_does_not_count),
+        TEST(messages_of_all_sizes_in_order),
+        TEST(many_segments),
+        TEST(adding_while_sending),
+        TEST(large_segments_are_reused),
+        TEST(the_peer_is_gone),
+    };
+    signal(SIGPIPE, SIG_IGN);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
