@@ -76,7 +76,7 @@ static bool env_match_within(struct str pattern, struct str name, uint64_t *step
             return false;
         }
     }
-    while (p < pattern.n && pattern.p[p] == '*')
+    for (; p < pattern.n && pattern.p[p] == '*' && *steps > 0; --*steps)
         p++;
     return p == pattern.n && pattern.n > 0;
 }
@@ -88,7 +88,9 @@ bool env_match(struct str pattern, struct str name) {
 
 static bool env_match_any(struct env_set *s, const struct json_node *patterns, struct str name) {
     json_for_each(v, patterns) {
-        s->steps -= s->steps > 0; /* also for those that fail at once */
+        if (s->steps == 0)
+            return false;
+        s->steps--; /* also for those that fail at once */
         if (env_match_within(json_str(v), name, &s->steps))
             return true;
     }
@@ -145,7 +147,7 @@ static void env_inherit(struct env_set *s, const struct env_policy *p, char *con
 /* Keeps what `keep` says, preserving order. */
 static void env_filter(struct env_set *s, const struct json_node *include_only) {
     size_t kept = 0;
-    for (size_t i = 0; i < s->len; i++) {
+    for (size_t i = 0; i < s->len && s->steps > 0; i++) {
         struct str name = s->vars[i].name;
         if (env_is_restricted(name) || (include_only && !env_match_any(s, include_only, name)))
             continue;

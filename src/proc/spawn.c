@@ -83,12 +83,13 @@ static void spawn_gone(struct spawner *s, struct spawn *c, int status) {
         log_warn("supervisor %d ended unexpectedly (status %#x)", (int)c->pid, (unsigned)status);
         if (c->sup->leader > 0)
             kill(-c->sup->leader, SIGKILL);
-        s->hunting = getpid() != 1; /* PID 1 has children that are not ours */
         c->sup->error = EIO;
         c->sup->status = SIGKILL;
         c->seen = c->seen == SUPERVISOR_STARTING ? SUPERVISOR_FAILED : SUPERVISOR_EXITED;
         c->changed(c);
     }
+    if (WIFSIGNALED(status))
+        s->hunting = true;
     list_remove(&c->node);
     s->live--;
     spawn_memory_free(s, steal_ptr(&c->sup));
@@ -104,7 +105,9 @@ static bool spawner_kill_strays(struct spawner *s) {
     FILE *f = fopen("/proc/thread-self/children", "re");
     bool found = false;
     for (int pid; f != NULL && fscanf(f, "%d", &pid) == 1;) {
-        if (spawn_by_pid(s, pid) == NULL)
+        /* A foreign /proc lists others: only what can be waited for is ours. */
+        bool ours = waitid(P_PID, (id_t)pid, NULL, WEXITED | WNOHANG | WNOWAIT) == 0;
+        if (ours && spawn_by_pid(s, pid) == NULL)
             found |= kill(pid, SIGKILL) == 0;
     }
     if (f != NULL)
@@ -121,13 +124,20 @@ void spawner_reap(struct spawner *s) {
         else if (c != NULL)
             spawn_gone(s, c, status);
     }
-    if (s->hunting && !s->spare_strays)
-        s->hunting = spawner_kill_strays(s);
+    if (s->hunting)
+        spawner_hunt(s);
+}
+
+void spawner_hunt(struct spawner *s) {
+    s->hunting = !s->spare_strays && spawner_kill_strays(s);
 }
 
 int spawner_init(struct spawner *s, struct loop *loop, struct rlimit nofile) {
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* orphans of a killed supervisor come to us */
+    /* Orphans of a killed supervisor come to us; told from children we were started with. */
+    bool has_children = waitid(P_ALL, 0, NULL, WEXITED | WNOHANG | WNOWAIT) == 0;
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     *s = (struct spawner){.loop = loop, .nofile = nofile, .wake_fd = -1};
+    s->spare_strays = has_children || getpid() == 1;
     for (size_t i = 0; i < SPAWN_BUCKETS; i++)
         list_init(&s->by_pid[i]);
     int p[2];
@@ -273,10 +283,8 @@ int spawn_start(struct spawner *s, struct spawn *c, const struct spawn_spec *spe
 /* -- requests -- */
 
 void spawn_signal(struct spawn *c, int signo) {
-    if (c->sup == NULL)
-        return;
-    atomic_fetch_or_explicit(&c->sup->signals, 1ull << (signo - 1), memory_order_release);
-    kill(c->pid, SIGUSR1);
+    if (c->sup != NULL && c->seen == SUPERVISOR_RUNNING)
+        supervisor_signal(c->sup, signo);
 }
 
 void spawn_kill(struct spawn *c, bool spare_setsid) {
@@ -284,5 +292,6 @@ void spawn_kill(struct spawn *c, bool spare_setsid) {
         return;
     unsigned how = SUPERVISOR_KILL_ALL | (spare_setsid ? SUPERVISOR_SPARE_SETSID : 0u);
     atomic_store_explicit(&c->sup->kill, how, memory_order_release);
+    spawn_signal(c, SIGKILL); /* the group at once, the rest by the supervisor */
     kill(c->pid, SIGUSR1);
 }

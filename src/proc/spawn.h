@@ -28,7 +28,7 @@ struct spawner {
     size_t cached;
     struct rlimit nofile; /* descriptor limits the server was started with, for commands */
     bool hunting;         /* a supervisor was killed from outside: kill what it left */
-    bool spare_strays;    /* but do not: --keep-detached */
+    bool spare_strays;    /* but do not: they cannot be told from others, or --keep-detached */
 };
 
 /* What to run. Strings are borrowed and must stay until the phase has left SUPERVISOR_STARTING. */
@@ -63,6 +63,9 @@ struct spawn_fds {
 /* 0 or -errno. */
 MUST_CHECK int spawner_init(struct spawner *s, struct loop *loop, struct rlimit nofile);
 void spawner_fini(struct spawner *s);
+
+/* Kills what supervisors that were killed have left, if anything. */
+void spawner_hunt(struct spawner *s);
 
 /* To be called on SIGCHLD: handles news, reaps supervisors (and, as PID 1, strangers). */
 void spawner_reap(struct spawner *s);

@@ -278,6 +278,7 @@ static void sup_kill_child(struct supervisor *s, pid_t pid, bool spare, struct s
 }
 
 #define SUP_PID_MAX 4194304 /* the kernel's PID_MAX_LIMIT */
+#define SUP_PID_NEAR 65536
 
 /* Parses a decimal at *p, moving *p behind it and the blanks that follow; 0 at the end. */
 static pid_t sup_parse_pid(const char **p, const char *end) {
@@ -371,9 +372,11 @@ static void sup_kill_scanned(struct supervisor *s, bool spare, struct sup_tally 
     sys1(SYS_close, fd);
 }
 
-/* The same without /proc: every pid there can be is asked whether it is ours (under a second). */
+/* The same without /proc: pids are asked whether they are ours, those near the leader first. */
 static void sup_kill_walked(struct supervisor *s, bool spare, struct sup_tally *t) {
-    for (pid_t pid = 1; pid <= SUP_PID_MAX; pid++)
+    for (pid_t pid = s->leader; pid <= s->leader + SUP_PID_NEAR; pid++)
+        sup_kill_child(s, pid, spare, t);
+    for (pid_t pid = 1; t->found == 0 && pid <= SUP_PID_MAX; pid++)
         sup_kill_child(s, pid, spare, t);
 }
 
@@ -388,35 +391,36 @@ static bool sup_kill_round(struct supervisor *s, bool leader_lives, bool spare) 
     sup_kill_listed(s, spare, &t);
     if (t.found == 0)
         sup_kill_scanned(s, spare, &t);
-    if (t.found == 0)
+    if (t.found == 0 && !leader_lives) /* a leader that lives has just been killed with its group */
         sup_kill_walked(s, spare, &t);
     return spare && !leader_lives && t.killed == 0;
+}
+
+/* Takes the leader's status, once the server is not about to signal its group. */
+static void sup_reap_leader(struct supervisor *s) {
+    atomic_store(&s->reaping, true);
+    while (atomic_load(&s->signalling) && sys0(SYS_getppid) == s->server)
+        sys0(SYS_sched_yield);
+    sys4(SYS_wait4, s->leader, (long)&s->status, __WALL, (long)&s->usage);
+    sup_notify(s, SUPERVISOR_EXITED);
 }
 
 /* Reaps what has died. False when no child is left. */
 static bool sup_reap(struct supervisor *s, bool *leader_lives) {
     for (;;) {
-        int status;
-        struct rusage usage;
-        long pid = sys4(SYS_wait4, -1, (long)&status, WNOHANG | __WALL, (long)&usage);
-        if (pid == -EINTR)
+        siginfo_t dead;
+        dead.si_pid = 0;
+        long r = sys5(SYS_waitid, P_ALL, 0, (long)&dead, WEXITED | WNOHANG | WNOWAIT | __WALL, 0);
+        if (r == -EINTR)
             continue;
-        if (pid <= 0)
-            return pid != -ECHILD;
-        if (pid != s->leader || !*leader_lives)
-            continue;
-        *leader_lives = false;
-        s->status = status;
-        s->usage = usage;
-        sup_notify(s, SUPERVISOR_EXITED);
-    }
-}
-
-static void sup_forward_signals(struct supervisor *s, bool leader_lives) {
-    uint64_t set = atomic_exchange_explicit(&s->signals, 0, memory_order_acquire);
-    for (int n = 1; set != 0 && leader_lives; n++, set >>= 1) {
-        if (set & 1)
-            sys2(SYS_kill, -s->leader, n);
+        if (r < 0 || dead.si_pid == 0)
+            return r != -ECHILD;
+        if (dead.si_pid == s->leader && *leader_lives) {
+            *leader_lives = false;
+            sup_reap_leader(s);
+        } else {
+            sys4(SYS_wait4, dead.si_pid, 0, __WALL, 0);
+        }
     }
 }
 
@@ -433,7 +437,6 @@ static int supervisor_main(void *arg) {
     bool leader_lives = true;
     long pause_ms = 1;
     while (sup_reap(s, &leader_lives)) {
-        sup_forward_signals(s, leader_lives);
         unsigned kill = atomic_load_explicit(&s->kill, memory_order_acquire);
         if (sys0(SYS_getppid) != s->server)
             kill |= SUPERVISOR_KILL_ALL; /* the server is gone */
@@ -457,4 +460,13 @@ pid_t supervisor_start(struct supervisor *s) {
         pid = supervisor_clone(SIGCHLD, top, supervisor_main, s);
     }
     return (pid_t)pid;
+}
+
+bool supervisor_signal(struct supervisor *s, int signo) {
+    atomic_store(&s->signalling, true);
+    bool lives = !atomic_load(&s->reaping);
+    if (lives)
+        sys2(SYS_kill, -s->leader, signo);
+    atomic_store(&s->signalling, false);
+    return lives;
 }

@@ -14,8 +14,10 @@
  * fork does the same: the struct lies in MAP_SHARED memory.
  *
  * The two sides talk through the struct: the supervisor stores `phase` and wakes the server by
- * writing its pid (a pid_t) to `wake_fd`; the server stores requests and wakes the supervisor with
- * SIGUSR1.
+ * writing its pid (a pid_t) to `wake_fd`; the server stores `kill` and wakes the supervisor with
+ * SIGUSR1. Signals to the command's group are sent by the server itself, so that they are there
+ * before the request is answered; `signalling` and `reaping` keep the leader's pid from being reused
+ * meanwhile (supervisor_signal).
  */
 
 #include <stdatomic.h>
@@ -57,10 +59,11 @@ struct supervisor {
     struct rlimit nofile; /* descriptor limits of the command */
 
     /* Server to supervisor. */
-    _Atomic uint64_t signals; /* bit n-1: send signal n to the leader's group */
-    _Atomic unsigned kill;    /* enum supervisor_kill */
+    _Atomic bool signalling; /* the leader must not be reaped now */
+    _Atomic unsigned kill;   /* enum supervisor_kill */
 
     /* Supervisor to server; valid as `phase` says. */
+    _Atomic bool reaping; /* the leader's pid may be somebody else's from now on */
     _Atomic int phase;
     int error; /* errno of the failed step */
     pid_t leader;
@@ -78,3 +81,9 @@ struct supervisor {
  * through `phase`; the caller reaps the supervisor (SIGCHLD) and may then reuse the memory.
  */
 pid_t supervisor_start(struct supervisor *s);
+
+/*
+ * For the server: sends a signal to the leader's process group, unless the leader is gone. Whether it
+ * was sent. The phase must be SUPERVISOR_RUNNING.
+ */
+bool supervisor_signal(struct supervisor *s, int signo);

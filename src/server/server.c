@@ -113,6 +113,7 @@ void server_stop(struct server *s) {
 static void server_on_stop_task(struct loop_task *t) {
     struct server *s = container_of(t, struct server, stop_task);
     server_end_sessions(s);
+    spawner_hunt(&s->procs.spawner);
     server_check_stopped(s);
 }
 
@@ -176,7 +177,7 @@ int server_init(struct server *s, struct options *opt, struct rlimit nofile, str
         r = server_watch_signals(s);
     if (r == 0)
         r = proc_host_init(&s->procs, &s->loop, nofile);
-    s->procs.spawner.spare_strays = opt->keep_detached;
+    s->procs.spawner.spare_strays |= opt->keep_detached;
     if (r == 0)
         r = conn_host_init(&s->conns, &s->loop, &server_conn_ops, &opt->auth, s);
     if (r == 0)

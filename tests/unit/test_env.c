@@ -34,8 +34,8 @@ static int teardown(void **state) {
 }
 
 /*
- * Reads {"env":{}, "inherit":"all"|"core"|"none", "ignore":true, "exclude":[], "set":{}, "only":[]};
- * no "inherit" means no policy. `'` stands for a double quote.
+ * Reads {"env":{},"inherit":"all"|"core"|"none","ignore":true,"exclude":[],"set":{},"only":[]}; no
+ * "inherit" means no policy. `'` stands for a double quote.
  */
 static void request(const char *json) {
     _cleanup_err_ struct err e = ERR_INIT;

@@ -1,6 +1,7 @@
 """Plain commands: output, notifications, reads of the whole, exit codes."""
 
 import base64
+import sys
 
 from harness.case import case
 
@@ -104,8 +105,11 @@ async def interrupt(t):
 async def signal_before_write(t):
     """What was asked first reaches the process first."""
     c = await t.connect()
-    p = await c.start("trap 'echo int' INT; echo ready; while read a; do echo $a; done",
-                      pipeStdin=True)
+    echo = ("import os, signal\n"
+            "signal.signal(signal.SIGINT, lambda *a: os.write(1, b'int\\n'))\n"
+            "os.write(1, b'ready\\n')\n"
+            "while True:\n    os.write(1, os.read(0, 100))\n")
+    p = await c.start([sys.executable, "-c", echo], pipeStdin=True)
     await p.until_text("ready\n")
     expected = "ready\n"
     for i in range(20):

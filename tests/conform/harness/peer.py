@@ -4,7 +4,7 @@ import asyncio
 import base64
 import json
 
-from .websocket import CLOSE, PING, PONG, TEXT, WebSocket, compact, frame
+from .websocket import CLOSE, PING, PONG, WebSocket, compact, frame
 
 WAIT = 30.0
 SENTINEL = "sentinel"

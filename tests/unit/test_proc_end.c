@@ -1,0 +1,241 @@
+/* Ending commands: signals, descendants, attacks on the supervisor, slow owners. */
+#include "proc_run.h"
+
+/* -- signals -- */
+
+static void a_signal_reaches_the_group(void **state) {
+    (void)state;
+    static struct run r;
+    start_shell(&r, "trap 'echo caught; exit 5' INT; sh -c 'echo ready; exec sleep 1000'; exit 6");
+    until_output(&r, 6);
+    proc_signal(&r.p, SIGINT); /* ends the sleep, and the shell catches it */
+    finish(&r);
+    assert_out(&r, "ready\ncaught\n");
+    assert_int_equal(r.p.exit_code, 5);
+}
+
+/* -- terminate and descendants -- */
+
+/* Whether descendants that lost their parent can be found at all (an emulator may say no). */
+static bool can_adopt(void) {
+    int on = 0;
+    return prctl(PR_GET_CHILD_SUBREAPER, &on, 0, 0, 0) == 0 && on;
+}
+
+/* Waits for n pids, one per line, in the output. */
+static void read_pids(struct run *r, pid_t *pids, int n) {
+    for (int lines = 0; lines < n;) {
+        turn();
+        lines = 0;
+        for (size_t i = 0; i < r->n; i++)
+            lines += r->out[i] == '\n';
+    }
+    const char *p = r->out;
+    for (int i = 0; i < n; i++) {
+        char *end;
+        pids[i] = (pid_t)strtol(p, &end, 10);
+        assert_true(pids[i] > 1 && *end == '\n');
+        p = end + 1;
+    }
+}
+
+static bool alive(pid_t pid) {
+    return kill(pid, 0) == 0 || errno != ESRCH;
+}
+
+static void until_dead(pid_t pid) {
+    while (alive(pid))
+        assert_int_equal(loop_once(&f.loop, 20 * LOOP_MS), 0);
+}
+
+/* A child, one in another session, and one that is a double-forked daemon. */
+#define FAMILY                                                                                     \
+    "sh -c 'echo $$; exec sleep 1000' & setsid sh -c 'echo $$; exec sleep 1000' & "                \
+    "(setsid sh -c 'echo $$; exec sleep 1000' &) & wait; sleep 1000"
+
+static void terminate_kills_all_descendants(void **state) {
+    (void)state;
+    static struct run r;
+    pid_t pids[3];
+    if (!can_adopt())
+        skip();
+    start_shell(&r, FAMILY);
+    read_pids(&r, pids, 3);
+    assert_true(proc_terminate(&r.p));
+    assert_true(proc_terminate(&r.p)); /* again: still running */
+    finish(&r);
+    assert_int_equal(r.p.signal, SIGKILL);
+    for (int i = 0; i < 3; i++)
+        assert_false(alive(pids[i]));
+    assert_false(proc_terminate(&r.p));
+}
+
+/* Terminated while it makes new sessions as fast as it can. */
+static void terminate_wins_against_forks(void **state) {
+    (void)state;
+    static struct run r;
+    if (!can_adopt())
+        skip();
+    start_shell(&r, "echo ready; i=0; while [ $i -lt 300 ]; do setsid sleep 1000 & i=$((i+1)); "
+                    "done; wait");
+    until_output(&r, 6);
+    assert_true(proc_terminate(&r.p));
+    finish(&r); /* gone: nobody is left */
+}
+
+static void what_is_left_behind_is_killed_in_the_end(void **state) {
+    (void)state;
+    static struct run r;
+    pid_t pids[2];
+    if (!can_adopt())
+        skip();
+    start_shell(&r, "(sh -c 'echo $PPID'; exec sleep 1000 >/dev/null 2>&1) & "
+                    "setsid sh -c 'echo $$; exec sleep 1000 >/dev/null 2>&1' & read x; exit 0");
+    read_pids(&r, pids, 2);
+    assert_int_equal(proc_write(&r.p, "\n", 1), 0);
+    until(&r.closed);
+    assert_false(r.gone);
+    assert_true(alive(pids[0]) && alive(pids[1]));
+    proc_abandon(&r.p, true, false);
+    until(&r.gone);
+    assert_false(alive(pids[0]));
+    assert_false(alive(pids[1]));
+}
+
+static void another_session_can_be_spared(void **state) {
+    (void)state;
+    static struct run r;
+    pid_t pids[3];
+    if (!can_adopt())
+        skip();
+    start_shell(&r, FAMILY);
+    read_pids(&r, pids, 3);
+    proc_abandon(&r.p, true, true);
+    until(&r.gone);
+    int living = 0;
+    for (int i = 0; i < 3; i++) {
+        living += alive(pids[i]);
+        if (alive(pids[i]))
+            kill(pids[i], SIGKILL);
+    }
+    assert_int_equal(living, 2);
+}
+
+static void abandoned_before_the_start_is_known(void **state) {
+    (void)state;
+    static struct run r;
+    struct spawn_spec spec = spec_of(ARGV("/bin/sleep", "1000"));
+    for (int i = 0; i < 20; i++) {
+        memset(&r, 0, sizeof r);
+        proc_init(&r.p, &f.host, &ops, NULL, 1 << 20);
+        assert_int_equal(proc_start(&r.p, &spec), 0);
+        proc_abandon(&r.p, true, false);
+        until(&r.gone);
+        assert_false(r.started);
+        proc_fini(&r.p);
+    }
+}
+
+/* -- attacks on the supervisor -- */
+
+static void the_supervisor_is_killed(void **state) {
+    (void)state;
+    static struct run r;
+    pid_t pids[1];
+    start_shell(&r, "sh -c 'echo $$; exec sleep 1000' & sleep 1000");
+    read_pids(&r, pids, 1);
+    pid_t leader = r.p.spawn.sup->leader;
+    assert_int_equal(kill(r.p.spawn.pid, SIGKILL), 0);
+    finish(&r);
+    assert_int_equal(r.p.exit_code, 128 + SIGKILL);
+    until_dead(leader);
+    until_dead(pids[0]);
+}
+
+static void the_supervisor_is_stopped(void **state) {
+    (void)state;
+    static struct run r;
+    start_shell(&r, "read x; exit 4");
+    assert_int_equal(kill(r.p.spawn.pid, SIGSTOP), 0);
+    assert_int_equal(proc_write(&r.p, "\n", 1), 0);
+    finish(&r);
+    assert_int_equal(r.p.exit_code, 4);
+}
+
+/* -- a slow owner -- */
+
+static void a_closed_gate_holds_output_and_exit(void **state) {
+    (void)state;
+    static struct run r;
+    struct proc_gate gate;
+    proc_gate_init(&gate);
+    proc_gate_close(&gate);
+    struct spawn_spec spec = spec_of(ARGV("/bin/sh", "-c", "echo one; exit 9"));
+    start(&r, &spec, &gate);
+    until(&r.gone);
+    assert_false(r.exited);
+    assert_int_equal(r.n, 0);
+    assert_false(proc_terminate(&r.p));
+    proc_gate_open(&gate);
+    until(&r.closed);
+    assert_out(&r, "one\n");
+    assert_int_equal(r.p.exit_code, 9);
+    proc_fini(&r.p);
+}
+
+static void a_closed_gate_stalls_the_command(void **state) {
+    (void)state;
+    static struct run r;
+    struct proc_gate gate;
+    proc_gate_init(&gate);
+    struct spawn_spec spec = spec_of(ARGV("/bin/sh", "-c", "head -c 2000000 /dev/zero; exit 2"));
+    start(&r, &spec, &gate);
+    until_output(&r, 1);
+    proc_gate_close(&gate);
+    while (list_empty(&gate.held))
+        turn();
+    size_t n = r.n;
+    assert_int_equal(loop_once(&f.loop, 20 * LOOP_MS), 0);
+    assert_int_equal(r.n, n);
+    proc_gate_open(&gate);
+    finish(&r);
+    assert_int_equal(r.n, 2000000);
+    assert_int_equal(r.p.exit_code, 2);
+}
+
+static void terminate_behind_a_closed_gate(void **state) {
+    (void)state;
+    static struct run r;
+    struct proc_gate gate;
+    proc_gate_init(&gate);
+    struct spawn_spec spec = spec_of(ARGV("/usr/bin/yes"));
+    start(&r, &spec, &gate);
+    until_output(&r, 1);
+    proc_gate_close(&gate);
+    while (list_empty(&gate.held))
+        turn();
+    assert_true(proc_terminate(&r.p));
+    until(&r.gone);
+    assert_false(r.exited);
+    proc_gate_open(&gate);
+    until(&r.closed);
+    assert_int_equal(r.p.signal, SIGKILL);
+    proc_fini(&r.p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_signal_reaches_the_group),
+        TEST(terminate_kills_all_descendants),
+        TEST(terminate_wins_against_forks),
+        TEST(what_is_left_behind_is_killed_in_the_end),
+        TEST(another_session_can_be_spared),
+        TEST(abandoned_before_the_start_is_known),
+        TEST(the_supervisor_is_killed),
+        TEST(the_supervisor_is_stopped),
+        TEST(a_closed_gate_holds_output_and_exit),
+        TEST(a_closed_gate_stalls_the_command),
+        TEST(terminate_behind_a_closed_gate),
+    };
+    return run_twice(tests, ARRAY_LEN(tests));
+}
