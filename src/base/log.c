@@ -19,7 +19,7 @@ enum log_level log_max_level = LOG_LEVEL_ERROR;
 static struct {
     pthread_mutex_t lock; /* over poll and write: what poll saw free is still free when we write */
     int fd;
-    uint64_t dropped;
+    uint64_t dropped, dropped_total;
     bool torn; /* the last line lost its end: begin the next one on a new line */
 } log_state = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = STDERR_FILENO};
 
@@ -44,13 +44,20 @@ struct log_line {
 void log_init(enum log_level max, int fd) {
     log_max_level = max;
     log_state.fd = fd;
-    log_state.dropped = 0;
+    log_state.dropped = log_state.dropped_total = 0;
     log_state.torn = false;
 }
 
 uint64_t log_dropped(void) {
     pthread_mutex_lock(&log_state.lock);
     uint64_t n = log_state.dropped;
+    pthread_mutex_unlock(&log_state.lock);
+    return n;
+}
+
+uint64_t log_dropped_total(void) {
+    pthread_mutex_lock(&log_state.lock);
+    uint64_t n = log_state.dropped_total;
     pthread_mutex_unlock(&log_state.lock);
     return n;
 }
@@ -176,10 +183,12 @@ static void put_line(const struct log_line *l) {
         end = mempcpy(end, report.p, report.n);
     }
     end = mempcpy(end, l->p, l->n);
-    if (put_bytes(out, (size_t)(end - out)))
+    if (put_bytes(out, (size_t)(end - out))) {
         log_state.dropped = 0;
-    else
+    } else {
         log_state.dropped++;
+        log_state.dropped_total++;
+    }
     pthread_mutex_unlock(&log_state.lock);
 }
 

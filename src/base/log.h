@@ -33,8 +33,9 @@ enum log_level {
  */
 void log_init(enum log_level max, int fd);
 
-/* Lines dropped and not yet reported by a later line. */
+/* Lines dropped and not yet reported by a later line; lines ever dropped. */
 uint64_t log_dropped(void);
+uint64_t log_dropped_total(void);
 
 /* "error", "warn", "info", "debug" or "off" to its level; false for anything else. */
 bool log_level_parse(const char *name, enum log_level *level);

@@ -31,8 +31,8 @@ struct loop_io {
 
 /* A one-shot timer. */
 struct loop_timer {
-    uint64_t when;  /* nanoseconds on the loop's clock */
-    size_t pos;     /* place in the heap, from 1; 0 = not set */
+    uint64_t when; /* nanoseconds on the loop's clock */
+    size_t pos;    /* place in the heap, from 1; 0 = not set */
     loop_timer_fn *fn;
 };
 
@@ -46,10 +46,10 @@ struct loop_task {
 struct loop {
     int epfd;
     bool stop;
-    bool coarse;               /* epoll_pwait2 is missing: milliseconds only */
-    uint64_t now;              /* nanoseconds, read once a round */
-    uint64_t (*clock)(void);   /* CLOCK_MONOTONIC unless a test injects another */
-    struct loop_timer **heap;  /* heap[1..timers], earliest first; owned */
+    bool coarse;              /* epoll_pwait2 is missing: milliseconds only */
+    uint64_t now;             /* nanoseconds, read once a round */
+    uint64_t (*clock)(void);  /* CLOCK_MONOTONIC unless a test injects another */
+    struct loop_timer **heap; /* heap[1..timers], earliest first; owned */
     size_t timers, heap_cap;
     struct list tasks;
     struct epoll_event *batch; /* events of this round not handled yet */
@@ -58,6 +58,11 @@ struct loop {
 
 #define LOOP_MS 1000000ull
 #define LOOP_SEC 1000000000ull
+
+/* Milliseconds as nanoseconds; more than fits is "never" (UINT64_MAX). */
+static inline uint64_t loop_ms(uint64_t ms) {
+    return ms > UINT64_MAX / LOOP_MS ? UINT64_MAX : ms * LOOP_MS;
+}
 
 /* 0 or -errno. `clock` NULL = CLOCK_MONOTONIC. */
 MUST_CHECK int loop_init(struct loop *l, uint64_t (*clock)(void));

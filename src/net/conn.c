@@ -1,7 +1,6 @@
 #include "net/conn.h"
 
 #include "base/log.h"
-#include "net/http.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -79,8 +78,8 @@ void conn_host_fini(struct conn_host *h) {
 
 static void conn_update_watch(struct conn *c) {
     struct loop *l = c->host->loop;
-    bool reading = !c->input_done && !c->paused && c->outq.bytes < CONN_OUT_MAX &&
-                   c->state != CONN_FLUSHING;
+    bool reading =
+        !c->input_done && !c->paused && c->outq.bytes < CONN_OUT_MAX && c->state != CONN_FLUSHING;
     bool writing = c->outq.bytes > 0;
     if (!c->stdio) {
         uint32_t watch_end = c->input_done || c->state == CONN_FLUSHING ? 0u : EPOLLRDHUP;
@@ -247,7 +246,7 @@ void conn_end(struct conn *c, unsigned code, const char *reason) {
 /* -- input: HTTP -- */
 
 static void conn_reply(struct conn *c, const struct http_answer *a) {
-    _cleanup_buf_ struct buf b = BUF_INIT(4096);
+    _cleanup_buf_ struct buf b = BUF_INIT(4096 + CONN_METRICS_MAX);
     char *p = NULL;
     if (http_write_reply(&b, a, (long long)time(NULL)) == 0)
         p = outq_reserve(&c->outq, b.len);
@@ -287,20 +286,48 @@ static void conn_upgrade(struct conn *c, struct str key) {
     conn_queued(c); /* after open: it may report pressure */
 }
 
-static void conn_answer(struct conn *c, const struct http_request *r) {
-    struct http_answer a = {0};
-    http_route(r, &a);
-    if (http_header_get(r, "origin").p != NULL)
+static void conn_metrics(struct conn *c, struct http_answer *a) {
+    _cleanup_buf_ struct buf text = BUF_INIT(CONN_METRICS_MAX);
+    if (c->host->metrics(c->host->owner, &text) < 0 || buf_putc(&text, '\0') < 0) {
+        conn_reply_status(c, 500, "", true);
+        return;
+    }
+    a->action = HTTP_REPLY;
+    a->body = text.p;
+    conn_reply(c, a);
+}
+
+static void conn_refused(struct conn *c, int status, enum http_refusal why, const char *reason) {
+    if (why == HTTP_FROM_PAGE)
         log_warn("refusing a request with an Origin header from %s", c->peer);
+    else
+        log_info("refusing %s: %s", c->peer, reason);
+    c->host->ops->refused(c, status, why, reason);
+}
+
+static void conn_answer(struct conn *c, const struct http_request *r) {
+    static const char *const reasons[] = {[HTTP_FROM_PAGE] = "the request has an Origin header",
+                                          [HTTP_BAD_HOST] = "/metrics from a browser or by an "
+                                                            "unknown name"};
+    struct conn_host *h = c->host;
+    struct http_answer a = {0};
+    if (h->metrics != NULL && str_eqz(r->path, "/metrics"))
+        http_route_metrics(r, h->http_hosts, h->http_host_count, &a);
+    else
+        http_route(r, &a);
+    if (a.refusal != HTTP_ADMITTED)
+        conn_refused(c, a.status, a.refusal, reasons[a.refusal]);
     if (a.action == HTTP_REPLY) {
         conn_reply(c, &a);
         return;
     }
     const char *refusal =
-        auth_check(c->host->auth, http_header_get(r, "authorization"), (int64_t)time(NULL));
+        auth_check(h->auth, http_header_get(r, "authorization"), (int64_t)time(NULL));
     if (refusal != NULL) {
-        log_info("refusing %s: %s", c->peer, refusal);
+        conn_refused(c, 401, HTTP_ADMITTED, refusal);
         conn_reply_status(c, 401, refusal, a.close);
+    } else if (a.action == HTTP_METRICS) {
+        conn_metrics(c, &a);
     } else {
         conn_upgrade(c, a.key);
     }
@@ -333,17 +360,10 @@ static void conn_http(struct conn *c) {
 static void conn_ws_event(struct conn *c, struct ws_msg *m) {
     switch (m->kind) {
     case WS_NONE:
-    case WS_GOT_PONG:
-        break;
-    case WS_MESSAGE:
-        c->host->ops->message(c, m->data, m->n, m->opcode == WS_TEXT);
-        break;
-    case WS_GOT_PING:
-        conn_queue_frame(c, WS_PONG, true, (struct str){m->data, m->n});
-        break;
-    case WS_GOT_CLOSE:
-        conn_end(c, m->code, "");
-        break;
+    case WS_GOT_PONG: break;
+    case WS_MESSAGE: c->host->ops->message(c, m->data, m->n, m->opcode == WS_TEXT); break;
+    case WS_GOT_PING: conn_queue_frame(c, WS_PONG, true, (struct str){m->data, m->n}); break;
+    case WS_GOT_CLOSE: conn_end(c, m->code, ""); break;
     case WS_FAIL:
         log_warn("closing connection %s: %s", c->peer, m->reason);
         conn_end(c, m->code, m->reason);
@@ -555,23 +575,31 @@ static struct conn *conn_new(struct conn_host *h, int in_fd, int out_fd) {
     return c;
 }
 
-static void conn_name_peer(struct conn *c, const struct sockaddr *addr) {
+void conn_peer_name(const struct sockaddr *addr, char dst[CONN_PEER_MAX]) {
     char ip[INET6_ADDRSTRLEN] = "?";
     if (addr->sa_family == AF_INET) {
         const struct sockaddr_in *a = (const void *)addr;
         inet_ntop(AF_INET, &a->sin_addr, ip, sizeof ip);
-        snprintf(c->peer, sizeof c->peer, "%s:%u", ip, ntohs(a->sin_port));
+        snprintf(dst, CONN_PEER_MAX, "%s:%u", ip, ntohs(a->sin_port));
     } else if (addr->sa_family == AF_INET6) {
         const struct sockaddr_in6 *a = (const void *)addr;
         inet_ntop(AF_INET6, &a->sin6_addr, ip, sizeof ip);
-        snprintf(c->peer, sizeof c->peer, "[%s]:%u", ip, ntohs(a->sin6_port));
+        snprintf(dst, CONN_PEER_MAX, "[%s]:%u", ip, ntohs(a->sin6_port));
     } else {
-        snprintf(c->peer, sizeof c->peer, "local");
+        snprintf(dst, CONN_PEER_MAX, "unix");
     }
 }
 
 static void conn_set_option(int fd, int level, int name, int value) {
     (void)setsockopt(fd, level, name, &value, sizeof value); /* tuning: failure is harmless */
+}
+
+static void conn_tune_tcp(int fd) {
+    conn_set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    conn_set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    conn_set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 30);
+    conn_set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 15);
+    conn_set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 90000);
 }
 
 int conn_accept(struct conn_host *h, int fd, const struct sockaddr *addr) {
@@ -580,12 +608,9 @@ int conn_accept(struct conn_host *h, int fd, const struct sockaddr *addr) {
         close(fd);
         return -ENOMEM;
     }
-    conn_name_peer(c, addr);
-    conn_set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-    conn_set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-    conn_set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 30);
-    conn_set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 15);
-    conn_set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 90000);
+    conn_peer_name(addr, c->peer);
+    if (addr->sa_family != AF_UNIX)
+        conn_tune_tcp(fd);
     c->in = BUF_INIT(HTTP_HEAD_MAX + CONN_READ);
     ws_parser_init(&c->ws, CONN_MSG_EARLY_MAX);
     int r = loop_io_add(h->loop, &c->io, EPOLLIN | EPOLLRDHUP);

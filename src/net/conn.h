@@ -18,23 +18,26 @@
 #include "base/buf.h"
 #include "loop/loop.h"
 #include "net/auth.h"
+#include "net/http.h"
 #include "net/outq.h"
 #include "net/ws.h"
 
 #include <stdbool.h>
 #include <sys/socket.h>
 
-#define CONN_MSG_MAX (64u << 20)      /* bytes of an incoming frame, message or line */
+#define CONN_MSG_MAX (64u << 20)       /* bytes of an incoming frame, message or line */
 #define CONN_MSG_EARLY_MAX (64u << 10) /* the same before the owner lifts it (conn_lift_limit) */
 #define CONN_FRAME_OUT_MAX (16u << 20) /* larger messages leave in fragments of this */
 #define CONN_OUT_MAX (4u << 20)
 #define CONN_OUT_HIGH (512u << 10)
 #define CONN_OUT_LOW (128u << 10)
-#define CONN_READ 65536       /* bytes taken per turn of the loop */
-#define CONN_HEAD_MS 10000    /* for an HTTP head */
-#define CONN_PING_MS 30000    /* between keepalive pings */
-#define CONN_LINGER_MS 2000   /* for the peer's answer to our close frame */
-#define CONN_GOODBYE_MS 10000 /* to send what is queued after the peer's end of file */
+#define CONN_READ 65536              /* bytes taken per turn of the loop */
+#define CONN_PEER_MAX 64             /* bytes of the name of a peer */
+#define CONN_METRICS_MAX (64u << 10) /* bytes of the text of /metrics */
+#define CONN_HEAD_MS 10000           /* for an HTTP head */
+#define CONN_PING_MS 30000           /* between keepalive pings */
+#define CONN_LINGER_MS 2000          /* for the peer's answer to our close frame */
+#define CONN_GOODBYE_MS 10000        /* to send what is queued after the peer's end of file */
 
 struct conn;
 
@@ -46,6 +49,8 @@ struct conn_ops {
     /* stdio: no more input follows; answer what was received, then conn_end(). */
     void (*input_end)(struct conn *c);
     void (*gone)(struct conn *c);
+    /* An HTTP request was answered with 401 or 403, for that reason. */
+    void (*refused)(struct conn *c, int status, enum http_refusal why, const char *reason);
     /* All was sent or given up; the connection is about to be freed. */
     void (*closed)(struct conn *c);
 };
@@ -60,6 +65,10 @@ struct conn_host {
     unsigned count;
     char *scratch; /* CONN_READ bytes, owned */
     void *owner;
+    /* Appends the text of /metrics; 0 or -errno. NULL: there is no such path. */
+    int (*metrics)(void *owner, struct buf *b);
+    char *const *http_hosts; /* borrowed: names by which /metrics may be asked for */
+    size_t http_host_count;
 };
 
 MUST_CHECK int conn_host_init(struct conn_host *h, struct loop *loop, const struct conn_ops *ops,
@@ -75,26 +84,29 @@ struct conn {
     void *user; /* the owner's */
     enum conn_state state;
     bool stdio;
-    bool input_done;   /* end of input seen */
-    bool paused;       /* the owner wants no input for now */
-    bool high;         /* pressure was reported */
-    bool opened;       /* `open` was reported, `gone` was not */
-    bool broken;       /* out of memory: nothing more can be sent */
+    bool input_done; /* end of input seen */
+    bool paused;     /* the owner wants no input for now */
+    bool high;       /* pressure was reported */
+    bool opened;     /* `open` was reported, `gone` was not */
+    bool broken;     /* out of memory: nothing more can be sent */
     bool close_sent;
-    bool end_told;     /* stdio: `input_end` was reported */
+    bool end_told;      /* stdio: `input_end` was reported */
     struct loop_io io;  /* input; for a socket also output */
     struct loop_io out; /* stdio: output */
     struct outq outq;
     struct ws_parser ws;
-    struct buf in;     /* bytes read but not yet handled: an HTTP head, a partial line, a stash */
-    size_t line_seen;  /* stdio: bytes of `in` known to hold no newline */
+    struct buf in;    /* bytes read but not yet handled: an HTTP head, a partial line, a stash */
+    size_t line_seen; /* stdio: bytes of `in` known to hold no newline */
     size_t msg_max;
-    uint64_t rx_bytes; /* ever received */
+    uint64_t rx_bytes;       /* ever received */
     struct loop_timer timer; /* head deadline, ping, linger */
     struct loop_timer poll;  /* stdio on a file that epoll does not take */
     struct loop_task flush_task, free_task;
-    char peer[64]; /* "IP:PORT", or "stdio" */
+    char peer[CONN_PEER_MAX]; /* "IP:PORT", "unix" or "stdio" */
 };
+
+/* "IP:PORT", or "unix": how a peer is called in logs. */
+void conn_peer_name(const struct sockaddr *addr, char dst[CONN_PEER_MAX]);
 
 /* Takes over a connected socket. 0 or -errno (the socket is closed). */
 MUST_CHECK int conn_accept(struct conn_host *h, int fd, const struct sockaddr *addr);

@@ -2,6 +2,7 @@
 
 #include "net/ws.h"
 
+#include <arpa/inet.h>
 #include <time.h>
 
 #define HTTP_METHOD_MAX 32 /* bytes of a method; no registered one has more than 18 */
@@ -294,21 +295,104 @@ static void http_route_upgrade(const struct http_request *r, struct http_answer 
     }
 }
 
-void http_route(const struct http_request *r, struct http_answer *a) {
+static void http_answer_init(const struct http_request *r, struct http_answer *a) {
     *a = (struct http_answer){
         .body = "",
         .head_only = str_eqz(r->method, "HEAD"),
         .http10 = r->minor == 0,
         .close = r->minor == 0 || http_wants_close(r) || http_has_body(r),
     };
+}
+
+static void http_refuse(struct http_answer *a, enum http_refusal why) {
+    http_reply(a, 403, "");
+    a->refusal = why;
+}
+
+void http_route(const struct http_request *r, struct http_answer *a) {
+    http_answer_init(r, a);
     if (http_header_get(r, "origin").p != NULL)
-        http_reply(a, 403, "");
+        http_refuse(a, HTTP_FROM_PAGE);
     else if (str_eqz(r->path, "/readyz") || str_eqz(r->path, "/healthz"))
         http_route_ready(r, a);
     else if (str_eqz(r->path, "/"))
         http_route_upgrade(r, a);
     else
         http_reply(a, 404, "");
+}
+
+/* -- /metrics -- */
+
+static bool http_is_address(int family, struct str s) {
+    char z[INET6_ADDRSTRLEN];
+    struct in6_addr addr;
+    if (s.n == 0 || s.n >= sizeof z || str_has_nul(s))
+        return false;
+    memcpy(z, s.p, s.n);
+    z[s.n] = '\0';
+    return inet_pton(family, z, &addr) == 1;
+}
+
+/* Splits off ":PORT"; false when what follows the host is none. */
+static bool http_split_host(struct str value, struct str *host) {
+    size_t n = 0;
+    if (value.n > 0 && value.p[0] == '[') {
+        const char *end = memchr(value.p, ']', value.n);
+        n = end ? (size_t)(end - value.p) + 1 : 0;
+    } else {
+        while (n < value.n && value.p[n] != ':')
+            n++;
+    }
+    *host = (struct str){value.p, n};
+    if (n == 0 || n == value.n)
+        return n > 0;
+    struct str port = {value.p + n + 1, value.n - n - 1};
+    for (size_t i = 0; i < port.n; i++) {
+        if (port.p[i] < '0' || port.p[i] > '9')
+            return false;
+    }
+    return value.p[n] == ':' && port.n > 0 && port.n <= 5;
+}
+
+static bool http_host_ok(struct str value, char *const *hosts, size_t count) {
+    struct str host;
+    if (!http_split_host(value, &host))
+        return false;
+    if (host.p[0] == '[')
+        return http_is_address(AF_INET6, (struct str){host.p + 1, host.n - 2});
+    for (size_t i = 0; i < count; i++) {
+        if (str_ieqz(host, hosts[i]))
+            return true;
+    }
+    return str_ieqz(host, "localhost") || http_is_address(AF_INET, host);
+}
+
+/* Whether a browser may have sent it, or a name leads here that nobody told us. */
+static bool http_metrics_guarded(const struct http_request *r, char *const *hosts, size_t count) {
+    static const char fetch[] = "sec-fetch-";
+    size_t named = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        const struct http_header *h = &r->headers[i];
+        if (h->name.n >= sizeof fetch - 1 && strncasecmp(h->name.p, fetch, sizeof fetch - 1) == 0)
+            return false;
+        named += str_ieqz(h->name, "host");
+    }
+    return named == 1 && http_host_ok(http_header_get(r, "host"), hosts, count);
+}
+
+void http_route_metrics(const struct http_request *r, char *const *hosts, size_t count,
+                        struct http_answer *a) {
+    http_answer_init(r, a);
+    if (http_header_get(r, "origin").p != NULL)
+        http_refuse(a, HTTP_FROM_PAGE);
+    else if (!http_metrics_guarded(r, hosts, count))
+        http_refuse(a, HTTP_BAD_HOST);
+    else
+        http_route_ready(r, a);
+    if (a->status != 200)
+        return;
+    a->action = HTTP_METRICS;
+    a->type = "text/plain; version=0.0.4; charset=utf-8";
 }
 
 static const char *http_status_text(int status) {
@@ -357,7 +441,7 @@ static int http_put_reply(struct buf *b, const struct http_answer *a, long long 
     int r = buf_putf(b, "HTTP/1.%d %d %s\r\n", a->http10 ? 0 : 1, a->status,
                      http_status_text(a->status));
     if (r == 0 && n > 0)
-        r = buf_putz(b, "content-type: text/plain; charset=utf-8\r\n");
+        r = buf_putf(b, "content-type: %s\r\n", a->type ? a->type : "text/plain; charset=utf-8");
     if (r == 0 && a->allow != NULL)
         r = buf_putf(b, "allow: %s\r\n", a->allow);
     /* HTTP/1.0 closes anyway, unless both sides say otherwise. */

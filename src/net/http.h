@@ -37,13 +37,23 @@ struct str http_header_get(const struct http_request *r, const char *name);
 enum http_action {
     HTTP_REPLY,   /* send status, body; keep the connection unless `close` */
     HTTP_UPGRADE, /* all upgrade checks but authorization passed: check it, then send 101 */
+    HTTP_METRICS, /* all checks of /metrics but authorization passed: check it, then fill `body` */
+};
+
+/* Why a request was refused. */
+enum http_refusal {
+    HTTP_ADMITTED,
+    HTTP_FROM_PAGE, /* it has an Origin */
+    HTTP_BAD_HOST,  /* /metrics from a browser, or by a name that is not known */
 };
 
 struct http_answer {
     enum http_action action;
     int status;
-    const char *body;  /* static text, "" for none; sent as text/plain; charset=utf-8 */
-    const char *allow; /* value of an `allow` header, or NULL */
+    enum http_refusal refusal; /* of a 403 */
+    const char *body;          /* borrowed text, "" for none */
+    const char *type;          /* its content type; NULL = text/plain; charset=utf-8 */
+    const char *allow;         /* value of an `allow` header, or NULL */
     bool close;     /* the connection ends after this answer (HTTP/1.0, Connection: close, body) */
     bool head_only; /* HEAD: no body bytes */
     bool http10;    /* the request was HTTP/1.0: the status line says so too */
@@ -55,6 +65,15 @@ struct http_answer {
  * request with a body closes the connection (the body is not read), and cannot upgrade (400).
  */
 void http_route(const struct http_request *r, struct http_answer *a);
+
+/*
+ * The same for "/metrics". A web page must not get at it, not even with a name of its own that it
+ * lets resolve to this host: neither `Origin` nor any `Sec-Fetch-*` may be there, and `Host` must
+ * be an IP literal, "localhost" or one of the `count` names in `hosts`, each with or without a
+ * port.
+ */
+void http_route_metrics(const struct http_request *r, char *const *hosts, size_t count,
+                        struct http_answer *a);
 
 /*
  * Appends the response for a (HTTP_REPLY). `now` is Unix time for the date header. 0 or as

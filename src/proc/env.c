@@ -64,8 +64,8 @@ static bool env_match_within(struct str pattern, struct str name, uint64_t *step
         } else if (p < pattern.n && pattern.p[p] == '?') {
             p++;
             i += env_char_len(name.p + i, name.n - i);
-        } else if (p < pattern.n && tolower((unsigned char)pattern.p[p]) ==
-                                        tolower((unsigned char)name.p[i])) {
+        } else if (p < pattern.n &&
+                   tolower((unsigned char)pattern.p[p]) == tolower((unsigned char)name.p[i])) {
             p++;
             i++;
         } else if (star != SIZE_MAX) {

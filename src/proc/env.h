@@ -33,7 +33,7 @@ struct env_request {
 MUST_CHECK int env_build(struct arena *a, const struct env_request *r, char *const *inherited,
                          char ***out);
 
-/* Whether `name` matches a pattern: whole name, ASCII case ignored, `*` any run, `?` one character. */
+/* Whether `name` matches a pattern: the whole name, ASCII case ignored, `*` any run, `?` one. */
 bool env_match(struct str pattern, struct str name);
 
 /* The value of `name` in such an array, or NULL. */

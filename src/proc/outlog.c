@@ -16,6 +16,7 @@ void outlog_fini(struct outlog *l) {
     l->chunks = NULL;
     l->bytes_cap = l->chunks_cap = l->first = l->count = 0;
     l->head = l->tail;
+    memset(l->stream_bytes, 0, sizeof l->stream_bytes);
 }
 
 const struct outlog_chunk *outlog_at(const struct outlog *l, size_t i) {
@@ -24,7 +25,11 @@ const struct outlog_chunk *outlog_at(const struct outlog *l, size_t i) {
 }
 
 static void outlog_evict_one(struct outlog *l) {
-    l->head += outlog_at(l, 0)->len;
+    const struct outlog_chunk *c = outlog_at(l, 0);
+    l->stream_bytes[c->stream] -= c->len;
+    if (l->evict != NULL)
+        l->evict(l, c);
+    l->head += c->len;
     l->first = l->first + 1 == l->chunks_cap ? 0 : l->first + 1;
     l->count--;
 }
@@ -109,6 +114,7 @@ int outlog_append(struct outlog *l, uint64_t seq, enum outlog_stream stream, con
     l->chunks[slot] = (struct outlog_chunk){seq, l->tail, (uint32_t)n, stream};
     l->tail += n;
     l->count++;
+    l->stream_bytes[stream] += n;
     return 0;
 }
 

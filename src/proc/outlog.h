@@ -11,11 +11,18 @@
 
 #include <stdint.h>
 
-#define OUTLOG_CHUNK_MAX 65536  /* bytes of one chunk */
+#define OUTLOG_CHUNK_MAX 65536 /* bytes of one chunk */
 #define OUTLOG_CAP_MIN OUTLOG_CHUNK_MAX
 #define OUTLOG_CHUNKS_MAX 50000 /* chunks kept */
 
 enum outlog_stream { OUTLOG_STDOUT, OUTLOG_STDERR, OUTLOG_PTY };
+#define OUTLOG_STREAMS 3
+
+struct outlog;
+struct outlog_chunk;
+
+/* A chunk is about to be evicted; outlog_bytes() still works on it. */
+typedef void outlog_evict_fn(struct outlog *l, const struct outlog_chunk *c);
 
 struct outlog_chunk {
     uint64_t seq;
@@ -31,7 +38,9 @@ struct outlog {
     uint64_t head, tail;         /* absolute positions: retained bytes are [head, tail) */
     struct outlog_chunk *chunks; /* ring of chunks_cap records; owned */
     size_t chunks_cap;
-    size_t first, count; /* index of the oldest record, number of records */
+    size_t first, count;                 /* index of the oldest record, number of records */
+    size_t stream_bytes[OUTLOG_STREAMS]; /* retained, by stream */
+    outlog_evict_fn *evict;              /* told of evictions; NULL = nobody */
 };
 
 /* An empty log that retains at most `cap` bytes. Allocates nothing. */

@@ -1,13 +1,17 @@
 #include "proc/proc.h"
 
 #include "base/log.h"
+#include "proc/resources.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
+#include <termios.h>
+#include <time.h>
 
 static void proc_finish_exit(struct proc *p);
 static void proc_check_closed(struct proc *p);
@@ -22,6 +26,7 @@ int proc_host_init(struct proc_host *h, struct loop *loop, struct rlimit nofile)
 
 void proc_host_fini(struct proc_host *h) {
     spawner_fini(&h->spawner);
+    cgroup_host_fini(&h->cgroups);
     free(h->scratch);
 }
 
@@ -92,7 +97,9 @@ static size_t proc_stream_read(struct proc *p, struct proc_stream *s) {
         (void)fcntl(s->io.fd, F_SETPIPE_SZ, PROC_PIPE_SIZE);
     }
     uint64_t seq = p->next_seq++;
-    if (outlog_append(&p->log, seq, s->name, p->host->scratch, (size_t)n) < 0)
+    int kept = outlog_append(&p->log, seq, s->name, p->host->scratch, (size_t)n);
+    int captured = capture_add(&s->capture, p->host->scratch, (size_t)n);
+    if (kept < 0 || captured < 0)
         log_error("out of memory: output of a process is not retained");
     p->ops->output(p, seq, s->name, p->host->scratch, (size_t)n);
     return (size_t)n;
@@ -113,6 +120,27 @@ static void proc_on_readable(struct loop_io *io, uint32_t events) {
         round += n;
     }
     proc_check_closed(p);
+}
+
+/* What the common log evicts may still belong to the tail of its stream. */
+static void proc_on_evict(struct outlog *l, const struct outlog_chunk *c) {
+    struct proc *p = container_of(l, struct proc, log);
+    struct proc_stream *s = &p->out[c->stream == OUTLOG_STDERR];
+    struct str gone[2];
+    outlog_bytes(l, c, gone);
+    if (capture_evicted(&s->capture, gone, l->stream_bytes[c->stream]) < 0)
+        log_error("out of memory: output of a process is not retained");
+}
+
+size_t proc_retained(const struct proc *p) {
+    return outlog_memory(&p->log) + capture_memory(&p->out[0].capture) +
+           capture_memory(&p->out[1].capture);
+}
+
+void proc_drop_output(struct proc *p) {
+    outlog_fini(&p->log);
+    for (size_t i = 0; i < ARRAY_LEN(p->out); i++)
+        capture_fini(&p->out[i].capture);
 }
 
 /* -- gate -- */
@@ -160,7 +188,7 @@ static void proc_stdin_watch(struct proc *p) {
 static void proc_on_writable(struct loop_io *io, uint32_t events) {
     (void)events;
     struct proc *p = container_of(io, struct proc, in);
-    if (inq_flush(&p->inq, io->fd) < 0)
+    if (inq_flush(&p->inq, io->fd) < 0 || (p->stdin_closing && p->inq.count == 0))
         proc_stdin_end(p);
     else
         proc_stdin_watch(p);
@@ -168,15 +196,8 @@ static void proc_on_writable(struct loop_io *io, uint32_t events) {
         p->ops->stdin_room(p);
 }
 
-int proc_write(struct proc *p, const char *data, size_t n) {
-    if (!p->has_stdin)
-        return -ENOTCONN;
-    if (p->terminated)
-        return -ECANCELED;
-    if (p->in.fd < 0 || n == 0)
-        return 0;
-    if (inq_full(&p->inq))
-        return -EAGAIN;
+/* Writes or queues, whatever waits already. 0 or -ENOMEM. */
+static int proc_put_stdin(struct proc *p, const char *data, size_t n) {
     int r = inq_write(&p->inq, p->in.fd, data, n);
     if (r == -EPIPE) {
         proc_stdin_end(p);
@@ -185,6 +206,47 @@ int proc_write(struct proc *p, const char *data, size_t n) {
     if (r == 0)
         proc_stdin_watch(p);
     return r;
+}
+
+int proc_write(struct proc *p, const char *data, size_t n) {
+    if (!p->has_stdin || p->stdin_closing)
+        return -ENOTCONN;
+    if (p->terminated)
+        return -ECANCELED;
+    if (p->in.fd < 0 || n == 0)
+        return 0; /* nobody reads any more */
+    return inq_full(&p->inq) ? -EAGAIN : proc_put_stdin(p, data, n);
+}
+
+bool proc_stdin_has_room(const struct proc *p, size_t chunks) {
+    bool open = p->has_stdin && !p->stdin_closing && !p->terminated && p->in.fd >= 0;
+    return !open || (!inq_full(&p->inq) && p->inq.count + chunks <= INQ_CHUNKS_MAX);
+}
+
+int proc_close_stdin(struct proc *p) {
+    struct termios t;
+    if (!p->has_stdin || p->stdin_closing)
+        return -ENOTCONN;
+    if (p->terminated)
+        return -ECANCELED;
+    if (p->tty) {
+        if (p->in.fd < 0 || tcgetattr(p->in.fd, &t) < 0 || t.c_cc[VEOF] == _POSIX_VDISABLE)
+            return 0; /* nobody is there to read it, or it has no such character */
+        return proc_put_stdin(p, (const char *)&t.c_cc[VEOF], 1);
+    }
+    p->stdin_closing = true;
+    if (p->inq.count == 0)
+        proc_stdin_end(p);
+    return 0;
+}
+
+int proc_resize(struct proc *p, unsigned short rows, unsigned short cols) {
+    struct winsize size = {.ws_row = rows, .ws_col = cols};
+    if (!p->tty)
+        return -ENOTTY;
+    if (p->in.fd < 0)
+        return 0; /* it has ended: there is no terminal to resize */
+    return ioctl(p->in.fd, TIOCSWINSZ, &size) < 0 ? -errno : 0;
 }
 
 /* -- life -- */
@@ -201,7 +263,10 @@ static void proc_check_closed(struct proc *p) {
     list_remove(&p->held_node);
     proc_stdin_end(p);
     outlog_shrink(&p->log);
-    p->ops->closed(p, p->next_seq++);
+    for (size_t i = 0; i < ARRAY_LEN(p->out); i++)
+        capture_shrink(&p->out[i].capture);
+    p->closed_seq = p->next_seq++;
+    p->ops->closed(p, p->closed_seq);
 }
 
 /* Reads what was readable when the leader was reaped, then numbers `exited`. */
@@ -221,44 +286,64 @@ static void proc_finish_exit(struct proc *p) {
     }
     p->exit_pending = false;
     p->state = PROC_EXITED;
-    p->ops->exited(p, p->next_seq++);
+    p->exited_seq = p->next_seq++;
+    p->ops->exited(p, p->exited_seq);
     proc_check_closed(p);
 }
 
-static void proc_leader_reaped(struct proc *p) {
+static void proc_note_exit(struct proc *p) {
     int status = p->spawn.sup->status;
     p->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     p->exit_code = p->signal ? 128 + p->signal : WEXITSTATUS(status);
     p->usage = p->spawn.sup->usage;
+    p->peak_known = (uint64_t)p->usage.ru_maxrss * 1024 > resources_peak_of(getpid());
+    p->ended = p->host->loop->now;
+    p->reaped = true;
+}
+
+static void proc_leader_reaped(struct proc *p) {
+    proc_note_exit(p);
+    loop_timer_del(p->host->loop, &p->timeout_timer);
     p->exit_pending = true;
     p->drain_left = PROC_DRAIN_MAX;
     proc_finish_exit(p);
 }
 
+static void proc_running(struct proc *p) {
+    struct timespec ts;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    p->state = PROC_RUNNING;
+    p->pid = p->spawn.sup->leader;
+    p->started_ms = (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+    p->started = p->ended = p->host->loop->now;
+    if (p->timeout_ms > 0 &&
+        loop_timer_set(p->host->loop, &p->timeout_timer, loop_ms(p->timeout_ms)) < 0)
+        log_error("out of memory: a process runs without its time limit");
+}
+
 static void proc_on_spawn(struct spawn *c) {
     struct proc *p = container_of(c, struct proc, spawn);
     if (c->gone) {
+        loop_timer_del(p->host->loop, &p->grace_timer);
         proc_check_closed(p);
         p->ops->gone(p);
         return;
     }
-    if (p->abandoned)
+    if (p->abandoned) {
+        if (c->seen == SUPERVISOR_EXITED)
+            proc_note_exit(p);
         return;
+    }
     switch ((enum supervisor_phase)c->seen) {
-    case SUPERVISOR_STARTING:
-        break;
-    case SUPERVISOR_FAILED:
-        p->ops->started(p, c->sup->error);
-        break;
+    case SUPERVISOR_STARTING: break;
+    case SUPERVISOR_FAILED: p->ops->started(p, c->sup->error); break;
     case SUPERVISOR_RUNNING:
-        p->state = PROC_RUNNING;
+        proc_running(p);
         p->ops->started(p, 0);
         if (p->early_signal != 0)
             spawn_signal(&p->spawn, p->early_signal);
         break;
-    case SUPERVISOR_EXITED:
-        proc_leader_reaped(p);
-        break;
+    case SUPERVISOR_EXITED: proc_leader_reaped(p); break;
     }
 }
 
@@ -268,18 +353,51 @@ static void proc_on_force_close(struct loop_timer *t) {
     proc_check_closed(p);
 }
 
+/* Kills all there is; `closed` follows soon, whoever holds on to the streams. */
+static void proc_force(struct proc *p) {
+    if (p->terminated)
+        return;
+    p->terminated = true;
+    loop_timer_del(p->host->loop, &p->grace_timer);
+    inq_drop(&p->inq);
+    if (loop_timer_set(p->host->loop, &p->force_timer, PROC_FORCE_CLOSE_MS * LOOP_MS) < 0)
+        p->force_close = true;
+    spawn_kill(&p->spawn, false);
+}
+
+static void proc_on_grace(struct loop_timer *t) {
+    struct proc *p = container_of(t, struct proc, grace_timer);
+    if (p->abandoned || p->state == PROC_CLOSED) {
+        spawn_kill(&p->spawn, false); /* only leftovers are there */
+        return;
+    }
+    proc_force(p);
+    p->ops->stdin_room(p); /* waiting writes fail now */
+}
+
+static void proc_on_timeout(struct loop_timer *t) {
+    struct proc *p = container_of(t, struct proc, timeout_timer);
+    p->timed_out = true;
+    proc_terminate(p, PROC_GRACE_MS);
+}
+
 void proc_init(struct proc *p, struct proc_host *h, const struct proc_ops *ops,
                struct proc_gate *gate, size_t retain) {
     *p = (struct proc){.host = h, .ops = ops, .gate = gate, .next_seq = 1};
     list_init(&p->held_node);
     list_init(&p->spawn.node);
     p->spawn.changed = proc_on_spawn;
-    for (size_t i = 0; i < ARRAY_LEN(p->out); i++)
+    for (size_t i = 0; i < ARRAY_LEN(p->out); i++) {
         p->out[i] = (struct proc_stream){.io = {.fd = -1, .fn = proc_on_readable}, .owner = p};
+        capture_init(&p->out[i].capture, retain / 2);
+    }
     p->in = (struct loop_io){.fd = -1, .fn = proc_on_writable};
     p->force_timer.fn = proc_on_force_close;
+    p->grace_timer.fn = proc_on_grace;
+    p->timeout_timer.fn = proc_on_timeout;
     inq_init(&p->inq);
     outlog_init(&p->log, retain);
+    p->log.evict = proc_on_evict;
 }
 
 int proc_start(struct proc *p, const struct spawn_spec *spec) {
@@ -310,16 +428,21 @@ void proc_signal(struct proc *p, int signo) {
         spawn_signal(&p->spawn, signo);
 }
 
-bool proc_terminate(struct proc *p) {
+void proc_ask_to_end(struct proc *p) {
+    if (p->state == PROC_STARTING)
+        p->early_signal = SIGTERM;
+    spawn_ask_to_end(&p->spawn);
+}
+
+bool proc_terminate(struct proc *p, uint64_t grace_ms) {
     if (p->state >= PROC_EXITED || p->exit_pending)
         return false;
-    if (!p->terminated) {
-        p->terminated = true;
-        inq_drop(&p->inq);
-        if (loop_timer_set(p->host->loop, &p->force_timer, PROC_FORCE_CLOSE_MS * LOOP_MS) < 0)
-            p->force_close = true;
-        spawn_kill(&p->spawn, false);
-    }
+    if (p->terminated)
+        return true;
+    if (grace_ms == 0 || loop_timer_set(p->host->loop, &p->grace_timer, loop_ms(grace_ms)) < 0)
+        proc_force(p);
+    else
+        spawn_signal(&p->spawn, SIGTERM);
     return true;
 }
 
@@ -327,16 +450,20 @@ void proc_abandon(struct proc *p, bool kill, bool spare_setsid) {
     p->abandoned = true;
     p->gate = NULL;
     loop_timer_del(p->host->loop, &p->force_timer);
+    loop_timer_del(p->host->loop, &p->timeout_timer);
+    if (kill) /* else what survived a SIGTERM still has its time */
+        loop_timer_del(p->host->loop, &p->grace_timer);
     list_remove(&p->held_node);
     proc_end_streams(p);
     proc_stdin_end(p);
     inq_fini(&p->inq);
-    outlog_fini(&p->log);
+    proc_drop_output(p);
     if (kill)
         spawn_kill(&p->spawn, spare_setsid);
 }
 
 void proc_fini(struct proc *p) {
+    loop_timer_del(p->host->loop, &p->grace_timer);
     proc_abandon(p, false, false);
 }
 

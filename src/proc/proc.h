@@ -14,19 +14,22 @@
  * the command; nothing is dropped, the order stays, other gates are not affected.
  */
 
+#include "proc/capture.h"
 #include "proc/inq.h"
 #include "proc/outlog.h"
 #include "proc/spawn.h"
 
-#define PROC_DRAIN_MAX (1024 * 1024)     /* read between the leader's end and `exited` */
-#define PROC_PIPE_SIZE (256 * 1024)      /* asked of the kernel for a busy pipe; more is slower */
-#define PROC_ROUND_MAX (128 * 1024)      /* read from one stream per turn of the loop */
-#define PROC_FORCE_CLOSE_MS 1000         /* a killed process is closed by then, whoever holds on */
+#define PROC_DRAIN_MAX (1024 * 1024) /* read between the leader's end and `exited` */
+#define PROC_PIPE_SIZE (256 * 1024)  /* asked of the kernel for a busy pipe; more is slower */
+#define PROC_ROUND_MAX (128 * 1024)  /* read from one stream per turn of the loop */
+#define PROC_FORCE_CLOSE_MS 1000     /* a killed process is closed by then, whoever holds on */
+#define PROC_GRACE_MS 2000           /* between SIGTERM and SIGKILL unless said otherwise */
 
 /* What all processes of a server share. */
 struct proc_host {
     struct loop *loop;
     struct spawner spawner;
+    struct cgroup_host cgroups;
     char *scratch; /* OUTLOG_CHUNK_MAX bytes, owned */
 };
 
@@ -64,6 +67,7 @@ struct proc_stream {
     enum outlog_stream name;
     bool grown; /* the pipe was enlarged */
     struct proc *owner;
+    struct capture capture;
 };
 
 struct proc {
@@ -75,20 +79,32 @@ struct proc {
     enum proc_state state;
     bool tty, has_stdin;
     bool terminated;     /* killed on request */
+    bool timed_out;      /* its time was up */
+    bool stdin_closing;  /* stdin ends when what is queued was written */
     bool exit_pending;   /* leader reaped, `exited` not yet numbered */
     bool force_close;    /* streams need not end by themselves */
     bool abandoned;      /* only `gone` is of interest */
+    bool reaped;         /* the leader has ended: exit_code, signal, usage are set */
+    pid_t pid;           /* of the leader, from PROC_RUNNING on */
     int exit_code;       /* from PROC_EXITED on */
     int signal;          /* that killed the leader, or 0 */
     int early_signal;    /* to send once it runs, or 0 */
-    struct rusage usage; /* of the leader and what it waited for */
-    uint64_t next_seq;   /* number the next event takes */
+    struct rusage usage; /* of the leader and what it waited for; from PROC_EXITED on */
+    uint64_t started;    /* loop time of the exec, nanoseconds */
+    uint64_t ended;      /* loop time of the leader's end */
+    int64_t started_ms;  /* Unix time of the exec, milliseconds */
+    bool peak_known; /* until exec a command counts the server's memory: below, nothing is known */
+    uint64_t next_seq;               /* number the next event takes */
+    uint64_t exited_seq, closed_seq; /* numbers of those events; 0 = not yet */
     size_t drain_left;
     struct proc_stream out[2];
     struct loop_io in; /* fd -1 = none or ended */
     struct inq inq;
     struct outlog log;
     struct loop_timer force_timer;
+    struct loop_timer grace_timer;   /* SIGKILL follows a SIGTERM */
+    struct loop_timer timeout_timer; /* the process's own limit */
+    uint64_t timeout_ms;             /* of timeout_timer, from the exec on; 0 = none */
 };
 
 /* Prepares *p. `retain` bytes of output are kept. */
@@ -110,8 +126,32 @@ MUST_CHECK int proc_write(struct proc *p, const char *data, size_t n);
 /* Sends a signal to the process group while the leader lives; one sent too early waits for exec. */
 void proc_signal(struct proc *p, int signo);
 
-/* Kills it and all its descendants, if the leader lives. Whether it was running. */
-bool proc_terminate(struct proc *p);
+/* Asks it, and what it left or will leave behind, to end: SIGTERM. */
+void proc_ask_to_end(struct proc *p);
+
+/*
+ * Kills it and all its descendants, if the leader lives: at once, or (grace_ms > 0) with SIGTERM to
+ * its group first and SIGKILL to all that is left after that time. Whether it was running.
+ */
+bool proc_terminate(struct proc *p, uint64_t grace_ms);
+
+/*
+ * Ends its stdin after what was accepted: a pipe is closed, a terminal gets its end-of-file
+ * character. 0; -ENOTCONN it has none (any more); -ECANCELED terminated; -ENOMEM.
+ */
+MUST_CHECK int proc_close_stdin(struct proc *p);
+
+/* Whether that many more chunks of input would be taken (also when they would be thrown away). */
+bool proc_stdin_has_room(const struct proc *p, size_t chunks);
+
+/* Sets the size of its terminal. 0, -ENOTTY, or -errno. */
+MUST_CHECK int proc_resize(struct proc *p, unsigned short rows, unsigned short cols);
+
+/* Bytes held for later reading. */
+size_t proc_retained(const struct proc *p);
+
+/* Forgets retained output; events and counts stay. */
+void proc_drop_output(struct proc *p);
 
 /* Whether the supervisor is gone, so that the memory may be freed. */
 static inline bool proc_is_gone(const struct proc *p) {
@@ -120,7 +160,8 @@ static inline bool proc_is_gone(const struct proc *p) {
 
 /*
  * Gives up interest: closes the streams, frees retained output and input. With `kill` everything it
- * started is killed (`spare_setsid`: but what left its session). ops->gone follows unless it is gone.
+ * started is killed (`spare_setsid`: but what left its session). ops->gone follows, unless it is
+ * gone.
  */
 void proc_abandon(struct proc *p, bool kill, bool spare_setsid);
 

@@ -249,6 +249,8 @@ static void spawn_fill(struct supervisor *sup, struct spawner *s, const struct s
     sup->envp = spec->envp;
     sup->cwd = spec->cwd;
     sup->nofile = s->nofile;
+    sup->limits = spec->limits;
+    sup->failed_limit = -1;
 }
 
 int spawn_start(struct spawner *s, struct spawn *c, const struct spawn_spec *spec,
@@ -285,6 +287,14 @@ int spawn_start(struct spawner *s, struct spawn *c, const struct spawn_spec *spe
 void spawn_signal(struct spawn *c, int signo) {
     if (c->sup != NULL && c->seen == SUPERVISOR_RUNNING)
         supervisor_signal(c->sup, signo);
+}
+
+void spawn_ask_to_end(struct spawn *c) {
+    if (c->sup == NULL)
+        return;
+    spawn_signal(c, SIGTERM);
+    atomic_fetch_or(&c->sup->kill, SUPERVISOR_TERM_REST);
+    kill(c->pid, SIGUSR1);
 }
 
 void spawn_kill(struct spawn *c, bool spare_setsid) {

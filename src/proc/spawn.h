@@ -20,9 +20,9 @@ typedef void spawn_fn(struct spawn *c);
 /* One per server. */
 struct spawner {
     struct loop *loop;
-    struct loop_io wake;                /* read end of the pipe supervisors write to */
-    int wake_fd;                        /* write end, inherited by supervisors */
-    struct list by_pid[SPAWN_BUCKETS];  /* live supervisors */
+    struct loop_io wake;               /* read end of the pipe supervisors write to */
+    int wake_fd;                       /* write end, inherited by supervisors */
+    struct list by_pid[SPAWN_BUCKETS]; /* live supervisors */
     size_t live;
     struct supervisor *cache[SPAWN_CACHED];
     size_t cached;
@@ -41,6 +41,7 @@ struct spawn_spec {
     bool tty;
     bool pipe_stdin; /* without tty: stdin is a pipe, else /dev/null */
     unsigned short rows, cols;
+    struct limits_steps limits; /* its descriptor is the caller's */
 };
 
 /* One command, embedded in its owner. */
@@ -79,6 +80,9 @@ MUST_CHECK int spawn_start(struct spawner *s, struct spawn *c, const struct spaw
 
 /* Sends a signal to the leader's process group, if the leader has not been reaped. */
 void spawn_signal(struct spawn *c, int signo);
+
+/* Sends SIGTERM: to the group of a leader that lives, later or now to what it leaves behind. */
+void spawn_ask_to_end(struct spawn *c);
 
 /* Kills the command and all its descendants; `spare_setsid` spares those that left its session. */
 void spawn_kill(struct spawn *c, bool spare_setsid);

@@ -69,10 +69,7 @@ static inline long sys5(long n, long a, long b, long c, long d, long e) {
     register long x2 __asm__("x2") = c;
     register long x3 __asm__("x3") = d;
     register long x4 __asm__("x4") = e;
-    __asm__ volatile("svc 0"
-                     : "+r"(x0)
-                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4)
-                     : "memory");
+    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4) : "memory");
     return x0;
 }
 
@@ -100,7 +97,6 @@ __asm__(".text\n"
 #else
 #error "exec-server runs on x86-64 and aarch64"
 #endif
-
 
 static inline long sys0(long n) {
     return sys5(n, 0, 0, 0, 0, 0);
@@ -187,6 +183,43 @@ static int child_exec(struct supervisor *s) {
     return denied ? -EACCES : last;
 }
 
+/* Sets one limit; notes which one when it fails. */
+static int child_limit(struct supervisor *s, enum limits_kind kind, long r) {
+    if (r >= 0)
+        return 0;
+    s->failed_limit = (int)kind;
+    return (int)r;
+}
+
+static long child_rlimit(int which, const struct rlimit *v) {
+    return sys4(SYS_prlimit64, 0, which, (long)v, 0);
+}
+
+static long child_write_oom(const struct limits_steps *l) {
+    long fd = sys4(SYS_openat, AT_FDCWD, (long)"/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);
+    return fd < 0 ? fd : sys3(SYS_write, fd, (long)l->oom, (long)l->oom_len);
+}
+
+static int child_set_limits(struct supervisor *s) {
+    const struct limits_steps *l = &s->limits;
+    int r = 0;
+    if (l->join) /* only the command joins: the supervisor shares the server's memory */
+        r = (int)MIN(sys3(SYS_write, l->cgroup_fd, (long)"0", 1), 0L);
+    if (r == 0 && l->set_nice)
+        r = child_limit(s, LIMITS_NICE, sys3(SYS_setpriority, PRIO_PROCESS, 0, l->nice));
+    if (r == 0 && l->set_oom)
+        r = child_limit(s, LIMITS_OOM, child_write_oom(l));
+    if (r == 0 && l->set_open_files)
+        r = child_limit(s, LIMITS_OPEN_FILES, child_rlimit(RLIMIT_NOFILE, &l->open_files));
+    else
+        child_rlimit(RLIMIT_NOFILE, &s->nofile); /* as the server was started with, if possible */
+    if (r == 0 && l->set_pids)
+        r = child_limit(s, LIMITS_PIDS, child_rlimit(RLIMIT_NPROC, &l->pids));
+    if (r == 0 && l->set_memory)
+        r = child_limit(s, LIMITS_MEMORY, child_rlimit(RLIMIT_AS, &l->memory));
+    return r;
+}
+
 static int child_main(void *arg) {
     struct supervisor *s = arg;
     sys5(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* first: we run on the parent's memory */
@@ -195,8 +228,9 @@ static int child_main(void *arg) {
         r = sys3(SYS_ioctl, 0, TIOCSCTTY, 0);
     if (r >= 0)
         r = sys1(SYS_chdir, (long)s->cwd);
+    if (r >= 0)
+        r = child_set_limits(s);
     if (r >= 0) {
-        sys4(SYS_prlimit64, 0, RLIMIT_NOFILE, (long)&s->nofile, 0);
         child_reset_signals();
         close_fds(3, ~0u, CLOSE_RANGE_CLOEXEC);
         r = child_exec(s);
@@ -214,16 +248,20 @@ static void sup_notify(struct supervisor *s, enum supervisor_phase phase) {
         ;
 }
 
-/* Puts the command's three descriptors in place and drops every other one but wake_fd. */
+/* Puts the command's three descriptors in place and drops all others but those still needed. */
 static int sup_arrange_fds(struct supervisor *s) {
     for (int i = 0; i < 3; i++) {
         long r = sys3(SYS_dup3, s->fds[i], i, 0);
         if (r < 0)
             return (int)r;
     }
-    if (s->wake_fd > 3)
-        close_fds(3, (unsigned)s->wake_fd - 1, 0);
-    close_fds((unsigned)s->wake_fd + 1, ~0u, 0);
+    int other = s->limits.join ? s->limits.cgroup_fd : s->wake_fd;
+    unsigned low = (unsigned)MIN(s->wake_fd, other), high = (unsigned)MAX(s->wake_fd, other);
+    if (low > 3)
+        close_fds(3, low - 1, 0);
+    if (high > low + 1)
+        close_fds(low + 1, high - 1, 0);
+    close_fds(high + 1, ~0u, 0);
     return 0;
 }
 
@@ -258,11 +296,14 @@ static bool sup_launch(struct supervisor *s) {
     bool ok = s->error == 0;
     sup_notify(s, ok ? SUPERVISOR_RUNNING : SUPERVISOR_FAILED);
     close_fds(0, 2, 0);
+    if (s->limits.join)
+        sys1(SYS_close, s->limits.cgroup_fd);
     return ok;
 }
 
 /* What a round of killing came across. */
 struct sup_tally {
+    int signo;  /* the signal to send */
     int found;  /* children of ours */
     int killed; /* of them, those that got the signal */
 };
@@ -274,7 +315,7 @@ static void sup_kill_child(struct supervisor *s, pid_t pid, bool spare, struct s
         return;
     t->found++;
     if (!spare || sys1(SYS_getsid, pid) == s->leader)
-        t->killed += sys2(SYS_kill, pid, SIGKILL) == 0;
+        t->killed += sys2(SYS_kill, pid, t->signo) == 0;
 }
 
 #define SUP_PID_MAX 4194304 /* the kernel's PID_MAX_LIMIT */
@@ -387,13 +428,21 @@ static void sup_kill_walked(struct supervisor *s, bool spare, struct sup_tally *
 static bool sup_kill_round(struct supervisor *s, bool leader_lives, bool spare) {
     if (leader_lives)
         sys2(SYS_kill, -s->leader, SIGKILL);
-    struct sup_tally t = {0, 0};
+    struct sup_tally t = {.signo = SIGKILL};
     sup_kill_listed(s, spare, &t);
     if (t.found == 0)
         sup_kill_scanned(s, spare, &t);
     if (t.found == 0 && !leader_lives) /* a leader that lives has just been killed with its group */
         sup_kill_walked(s, spare, &t);
     return spare && !leader_lives && t.killed == 0;
+}
+
+/* Asks what a leader has left behind to end. */
+static void sup_term_rest(struct supervisor *s) {
+    struct sup_tally t = {.signo = SIGTERM};
+    sup_kill_listed(s, false, &t);
+    if (t.found == 0)
+        sup_kill_scanned(s, false, &t);
 }
 
 /* Takes the leader's status, once the server is not about to signal its group. */
@@ -440,6 +489,10 @@ static int supervisor_main(void *arg) {
         unsigned kill = atomic_load_explicit(&s->kill, memory_order_acquire);
         if (sys0(SYS_getppid) != s->server)
             kill |= SUPERVISOR_KILL_ALL; /* the server is gone */
+        if ((kill & SUPERVISOR_TERM_REST) && !leader_lives) {
+            atomic_fetch_and(&s->kill, ~(unsigned)SUPERVISOR_TERM_REST);
+            sup_term_rest(s);
+        }
         bool killing = (kill & SUPERVISOR_KILL_ALL) != 0;
         if (killing && sup_kill_round(s, leader_lives, (kill & SUPERVISOR_SPARE_SETSID) != 0))
             break;

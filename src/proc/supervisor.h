@@ -16,9 +16,11 @@
  * The two sides talk through the struct: the supervisor stores `phase` and wakes the server by
  * writing its pid (a pid_t) to `wake_fd`; the server stores `kill` and wakes the supervisor with
  * SIGUSR1. Signals to the command's group are sent by the server itself, so that they are there
- * before the request is answered; `signalling` and `reaping` keep the leader's pid from being reused
- * meanwhile (supervisor_signal).
+ * before the request is answered; `signalling` and `reaping` keep the leader's pid from being
+ * reused meanwhile (supervisor_signal).
  */
+
+#include "proc/limits.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -35,8 +37,10 @@ enum supervisor_phase {
 
 /* Requests, bits of `kill`. */
 enum supervisor_kill {
-    SUPERVISOR_KILL_ALL = 1,    /* kill every descendant */
-    SUPERVISOR_SPARE_SETSID = 2 /* with KILL_ALL: spare those outside the leader's session, and end */
+    SUPERVISOR_KILL_ALL = 1, /* kill every descendant */
+    SUPERVISOR_SPARE_SETSID =
+        2,                    /* with KILL_ALL: spare those outside the leader's session, and end */
+    SUPERVISOR_TERM_REST = 4, /* once: SIGTERM to the children that a leader has left behind */
 };
 
 #define SUPERVISOR_PATH_MAX 4352 /* PATH_MAX and a NAME_MAX component */
@@ -47,7 +51,7 @@ struct supervisor {
     /* Written by the server before the start, constant afterwards. Strings are borrowed and must
      * stay until the phase has left SUPERVISOR_STARTING. */
     pid_t server;
-    int fds[3];  /* what becomes 0, 1 and 2 of the command */
+    int fds[3]; /* what becomes 0, 1 and 2 of the command */
     int wake_fd;
     bool tty;    /* fds[0] is a terminal to make the controlling one */
     bool forked; /* set by supervisor_start(): memory is not shared but for this struct */
@@ -56,7 +60,8 @@ struct supervisor {
     char *const *argv;
     char *const *envp;
     const char *cwd;
-    struct rlimit nofile; /* descriptor limits of the command */
+    struct rlimit nofile; /* descriptor limits of the command, unless `limits` has some */
+    struct limits_steps limits;
 
     /* Server to supervisor. */
     _Atomic bool signalling; /* the leader must not be reaped now */
@@ -65,7 +70,8 @@ struct supervisor {
     /* Supervisor to server; valid as `phase` says. */
     _Atomic bool reaping; /* the leader's pid may be somebody else's from now on */
     _Atomic int phase;
-    int error; /* errno of the failed step */
+    int error;        /* errno of the failed step */
+    int failed_limit; /* enum limits_kind that could not be set, or -1 */
     pid_t leader;
     int status; /* as of wait() */
     struct rusage usage;
@@ -83,7 +89,7 @@ struct supervisor {
 pid_t supervisor_start(struct supervisor *s);
 
 /*
- * For the server: sends a signal to the leader's process group, unless the leader is gone. Whether it
- * was sent. The phase must be SUPERVISOR_RUNNING.
+ * For the server: sends a signal to the leader's process group, unless the leader is gone. Whether
+ * it was sent. The phase must be SUPERVISOR_RUNNING.
  */
 bool supervisor_signal(struct supervisor *s, int signo);

@@ -110,7 +110,7 @@ static struct rpc_call *rpc_keep_as(struct rpc_call *c, bool parked, struct err 
         return NULL;
     }
     memcpy(id, c->id, c->id_len);
-    *k = (struct rpc_call){.peer = c->peer, .id = id, .id_len = c->id_len};
+    *k = (struct rpc_call){.peer = c->peer, .id = id, .id_len = c->id_len, .method = c->method};
     k->parked = parked;
     c->peer->id_bytes += c->id_len;
     list_append(&c->peer->calls, &k->node);
@@ -127,8 +127,8 @@ struct rpc_call *rpc_keep(struct rpc_call *c, struct err *e) {
 
 struct rpc_call *rpc_park(struct rpc_call *c, struct err *e) {
     if (c->peer->parked >= RPC_PARKED_MAX) {
-        err_set(e, ERR_INVALID_REQUEST,
-                "too many waiting requests on this connection (limit %d)", RPC_PARKED_MAX);
+        err_set(e, ERR_INVALID_REQUEST, "too many waiting requests on this connection (limit %d)",
+                RPC_PARKED_MAX);
         return NULL;
     }
     if (c->peer->ending)
@@ -167,12 +167,16 @@ struct buf *rpc_result_begin(struct rpc_call *c) {
 }
 
 void rpc_result_send(struct rpc_call *c) {
-    rpc_send_result(rpc_unlink(c), (struct str){c->id, c->id_len});
+    struct rpc_peer *p = rpc_unlink(c);
+    p->host->tallies[c->method].results++;
+    rpc_send_result(p, (struct str){c->id, c->id_len});
     rpc_call_free(c);
 }
 
 void rpc_fail(struct rpc_call *c, const struct err *e) {
     struct rpc_peer *p = rpc_unlink(c);
+    if (p != NULL)
+        p->host->tallies[c->method].errors++;
     if (p != NULL)
         rpc_send_error(p, (struct str){c->id, c->id_len}, e);
     rpc_call_free(c);
@@ -192,6 +196,7 @@ static void rpc_malformed(struct rpc_peer *p, const char *reason) {
                 "failed to parse websocket JSON-RPC message from exec-server websocket %s: %s",
                 p->conn->peer, reason);
     log_warn("malformed message from %s: %s", p->conn->peer, reason);
+    p->host->malformed++;
     rpc_send_error(p, rpc_no_id, &e);
 }
 
@@ -218,7 +223,9 @@ static int rpc_check_life(const struct rpc_peer *p, const struct rpc_method *m, 
 
 static enum rpc_outcome rpc_execute(struct rpc_call *c, const struct envelope *env,
                                     struct buf *result, struct err *e) {
-    const struct rpc_method *m = rpc_find(c->peer->host, env->method);
+    const struct rpc_host *h = c->peer->host;
+    const struct rpc_method *m = rpc_find(h, env->method);
+    c->method = m != NULL ? (size_t)(m - h->methods) : h->method_count;
     if (m == NULL) {
         err_about(e, ERR_METHOD_NOT_FOUND, "exec-server stub does not implement `", env->method,
                   "` yet");
@@ -239,10 +246,14 @@ static void rpc_request(struct rpc_peer *p, const struct envelope *env) {
     }
     struct rpc_call c = {.peer = p, .id = id.p, .id_len = id.len};
     enum rpc_outcome out = rpc_execute(&c, env, rpc_result_begin(&c), &e);
-    if (out == RPC_DONE)
+    struct rpc_tally *tally = &p->host->tallies[c.method];
+    if (out == RPC_DONE) {
+        tally->results++;
         rpc_send_result(p, buf_str(&id));
-    else if (out == RPC_ERROR)
+    } else if (out == RPC_ERROR) {
+        tally->errors++;
         rpc_send_error(p, buf_str(&id), &e);
+    }
 }
 
 static void rpc_notification(struct rpc_peer *p, const struct envelope *env) {
@@ -257,16 +268,10 @@ static void rpc_notification(struct rpc_peer *p, const struct envelope *env) {
 
 static void rpc_dispatch(struct rpc_peer *p, const struct envelope *env) {
     switch (env->kind) {
-    case ENVELOPE_REQUEST:
-        rpc_request(p, env);
-        break;
-    case ENVELOPE_NOTIFICATION:
-        rpc_notification(p, env);
-        break;
+    case ENVELOPE_REQUEST: rpc_request(p, env); break;
+    case ENVELOPE_NOTIFICATION: rpc_notification(p, env); break;
     case ENVELOPE_RESPONSE:
-    case ENVELOPE_ERROR:
-        rpc_unexpected(p, "unexpected response", (struct str){NULL, 0});
-        break;
+    case ENVELOPE_ERROR: rpc_unexpected(p, "unexpected response", (struct str){NULL, 0}); break;
     }
 }
 
@@ -287,11 +292,23 @@ static bool rpc_lane_free(const struct rpc_peer *p) {
     return p->running < p->host->lanes;
 }
 
+/* The member `key` of the params, or of an object they wrap; NULL when there is none. */
+static const struct json_node *rpc_find_key(const struct json_node *params, const char *key) {
+    const struct json_node *v = json_get(params, key);
+    if (v != NULL)
+        return v;
+    json_for_each_member(k, params) {
+        if (v == NULL && k[1].type == JSON_OBJECT)
+            v = json_get(k + 1, key);
+    }
+    return v;
+}
+
 /* Value of the parameter that says what a request acts on; p NULL when there is none. */
 static struct str rpc_key_of(const struct rpc_method *m, const struct envelope *env) {
     const struct json_node *v = NULL;
     if (m != NULL && m->key != NULL && env->params != NULL && env->params->type == JSON_OBJECT)
-        v = json_get(env->params, m->key);
+        v = rpc_find_key(env->params, m->key);
     /* Nothing has a longer name: such a request acts on nothing. */
     bool usable = v != NULL && v->type == JSON_STRING && v->n <= RPC_KEY_MAX;
     return usable ? json_str(v) : (struct str){NULL, 0};
@@ -316,8 +333,7 @@ static bool rpc_overtakes(const struct rpc_peer *p, const struct envelope *env, 
     return m->control && (key.p == NULL || !rpc_key_waits(p, key));
 }
 
-static void rpc_enqueue(struct rpc_peer *p, const char *text, size_t n, bool utf8,
-                        struct str key) {
+static void rpc_enqueue(struct rpc_peer *p, const char *text, size_t n, bool utf8, struct str key) {
     struct rpc_waiting *w = malloc(sizeof *w + n);
     char *k = key.p != NULL && w != NULL ? malloc(key.n + 1) : NULL;
     if (w == NULL || (key.p != NULL && k == NULL)) {
@@ -448,6 +464,7 @@ void rpc_peer_free(struct rpc_peer *p) {
         struct rpc_call *c = list_entry(n, struct rpc_call, node);
         list_remove(&c->node);
         c->peer = NULL;
+        p->host->tallies[c->method].dropped++;
         if (c->cancelled != NULL)
             c->cancelled(c);
     }

@@ -4,8 +4,8 @@
  *
  * Order. Requests run one after another (or up to `lanes` at a time, begun in order). A call that
  * cannot be answered at once keeps its lane until it is (rpc_keep), unless it steps aside
- * (rpc_park): then the next one runs. Control methods overtake what waits, except an earlier waiting
- * request that names the same process or handle.
+ * (rpc_park): then the next one runs. Control methods overtake what waits, except an earlier
+ * waiting request that names the same process or handle.
  *
  * Maxima per connection: RPC_QUEUE_MAX requests or RPC_QUEUE_BYTES of text wait for a lane (then
  * input pauses until some have run); RPC_PARKED_MAX calls step aside (more are refused), and they
@@ -21,9 +21,9 @@
 #define RPC_QUEUE_MAX 4096
 #define RPC_QUEUE_BYTES ((size_t)CONN_MSG_MAX)
 #define RPC_PARKED_MAX 1024
-#define RPC_KEY_MAX 4096 /* bytes of an id that requests are ordered by */
+#define RPC_KEY_MAX 4096                         /* bytes of an id that requests are ordered by */
 #define RPC_KEPT_ID_BYTES ((size_t)CONN_MSG_MAX) /* of the ids of kept calls */
-#define RPC_RESULT_MAX ((size_t)CONN_MSG_MAX) /* bytes of one answer */
+#define RPC_RESULT_MAX ((size_t)CONN_MSG_MAX)    /* bytes of one answer */
 
 struct rpc_peer;
 struct rpc_call;
@@ -49,6 +49,13 @@ struct rpc_method {
 };
 
 #define RPC_PARAMS_MAX 1024 /* bytes of decoded params */
+#define RPC_METHODS_MAX 64
+
+/* What became of the requests for one method. */
+struct rpc_tally {
+    uint64_t results, errors;
+    uint64_t dropped; /* the connection ended first */
+};
 
 /* What the peers of a server share. */
 struct rpc_host {
@@ -57,10 +64,13 @@ struct rpc_host {
     size_t method_count;
     size_t lanes; /* >= 1 */
     struct json_doc doc;
-    struct buf result; /* the result being built */
+    struct buf result;                             /* the result being built */
+    struct rpc_tally tallies[RPC_METHODS_MAX + 1]; /* by method; then: of unknown methods */
+    uint64_t malformed;                            /* messages */
     void (*peer_gone)(struct rpc_peer *p);
 };
 
+/* `count` methods, at most RPC_METHODS_MAX. */
 void rpc_host_init(struct rpc_host *h, struct loop *loop, const struct rpc_method *methods,
                    size_t count, size_t lanes, void (*peer_gone)(struct rpc_peer *p));
 void rpc_host_fini(struct rpc_host *h);
@@ -72,13 +82,13 @@ struct rpc_peer {
     struct conn *conn;
     void *user; /* the owner's: the session once there is one */
     enum rpc_life life;
-    bool ending;        /* no more input: answer what is there, then end */
-    struct list queue;  /* struct rpc_waiting: not begun, in order */
+    bool ending;       /* no more input: answer what is there, then end */
+    struct list queue; /* struct rpc_waiting: not begun, in order */
     size_t queued, queued_bytes;
-    struct list calls;  /* kept calls */
-    size_t id_bytes;    /* of their ids */
-    size_t running;     /* of them, those that hold a lane */
-    size_t parked;      /* of them, those that stepped aside */
+    struct list calls;   /* kept calls */
+    size_t id_bytes;     /* of their ids */
+    size_t running;      /* of them, those that hold a lane */
+    size_t parked;       /* of them, those that stepped aside */
     size_t parked_bytes; /* what those hold; kept by their owners */
     struct loop_task pump;
 };
@@ -89,7 +99,8 @@ struct rpc_call {
     struct rpc_peer *peer; /* NULL: nobody waits for the answer any more */
     char *id;              /* JSON text of the id; owned by a kept call, else borrowed */
     size_t id_len;
-    bool parked; /* it stepped aside */
+    size_t method; /* index in the table; its end for an unknown one */
+    bool parked;   /* it stepped aside */
     void *user;
     void (*cancelled)(struct rpc_call *c); /* the connection is gone; must free the call */
     void (*expire)(struct rpc_call *c);    /* answer now with what there is (end of input) */

@@ -57,6 +57,19 @@ static int info_put_temp(struct buf *b, const char *cwd) {
     return r < 0 ? r : info_put_member(b, "tempDir", set ? tmp : "/tmp", cwd);
 }
 
+/* What a client may rely on; all of it extensions so far. */
+static int info_put_capabilities(struct server *s) {
+    return buf_putf(&s->info,
+                    ",\"capabilities\":{\"processCloseStdin\":true,\"processResize\":true,"
+                    "\"processStartSize\":true,\"processWait\":true,\"processSnapshot\":true,"
+                    "\"processList\":true,\"processTerminateModes\":true,"
+                    "\"processSignals\":[\"interrupt\",\"terminate\",\"kill\",\"hangup\","
+                    "\"quit\",\"usr1\",\"usr2\",\"winch\",\"stop\",\"continue\"],"
+                    "\"processTimeout\":true,\"processLimits\":true,"
+                    "\"processLifecycle\":true,\"processAttach\":%s}}",
+                    s->opt->allow_attach ? "true" : "false");
+}
+
 int info_build(struct server *s) {
     passwd_read("/etc/passwd", getuid(), &s->passwd);
     s->shell = info_shell(&s->passwd);
@@ -76,5 +89,5 @@ int info_build(struct server *s) {
         r = buf_putz(&s->info, ",\"platformOs\":\"linux\"");
     if (r == 0)
         r = info_put_temp(&s->info, base);
-    return r < 0 ? r : buf_putz(&s->info, ",\"capabilities\":{}}");
+    return r < 0 ? r : info_put_capabilities(s);
 }

@@ -1,8 +1,10 @@
 #include "server/job.h"
 
 #include "base/log.h"
+#include "server/attach.h"
 #include "server/job_wait.h"
 #include "server/notify.h"
+#include "server/report.h"
 
 #include <errno.h>
 
@@ -17,19 +19,23 @@ struct job *job_find(const struct session *s, struct str id) {
 static void job_drop_output(struct job *j) {
     j->server->retained_bytes -= j->retained_bytes;
     j->retained_bytes = 0;
-    outlog_fini(&j->proc.log);
+    proc_drop_output(&j->proc);
 }
 
 static void job_unlist(struct job *j) {
     if (!j->listed)
         return;
     j->listed = false;
+    if (j->proc.state != PROC_CLOSED)
+        j->session->running--;
+    attach_end_job(j);
+    list_remove(&j->order);
     hash_remove(&j->session->jobs, &j->node);
 }
 
 /* What an entry costs besides its output. */
 static size_t job_entry_size(const struct job *j) {
-    return sizeof *j + j->id.n + j->id_json.n;
+    return sizeof *j + j->id.n + j->id_json.n + j->argv_json.n;
 }
 
 /* Takes a closed job off the retained list. */
@@ -46,6 +52,7 @@ static void job_unretain(struct job *j) {
 /* The entry goes; what the command left running lives on with the session. */
 static void job_expire(struct job *j) {
     job_unretain(j);
+    job_expire_waits(j);
     job_fail_waiters(j);
     job_unlist(j);
     if (proc_is_gone(&j->proc)) {
@@ -62,7 +69,7 @@ static void job_on_retention(struct loop_timer *t) {
 
 /* Keeps the promise of bounded retention: the longest closed lose first their output, then all. */
 static void job_bound_retention(struct server *s) {
-    for (struct list *n; s->retained_bytes > SERVER_RETAINED_MAX;) {
+    for (struct list *n; s->retained_bytes > s->opt->closed_output_max;) {
         n = list_first(&s->retained);
         job_drop_output(list_entry(n, struct job, link));
         list_remove(n);
@@ -79,7 +86,7 @@ static void job_bound_retention(struct server *s) {
 static void job_retain(struct job *j) {
     struct server *s = j->server;
     j->retained = true;
-    j->retained_bytes = outlog_memory(&j->proc.log);
+    j->retained_bytes = proc_retained(&j->proc);
     s->retained_bytes += j->retained_bytes;
     s->entry_bytes += job_entry_size(j);
     list_append(&s->retained, &j->link);
@@ -90,15 +97,21 @@ static void job_retain(struct job *j) {
 
 /* -- what the process says -- */
 
-static void job_answer_start(struct job *j, int error) {
-    struct rpc_call *c = steal_ptr(&j->start_call);
-    if (c == NULL)
-        return;
-    if (error != 0) {
-        _cleanup_err_ struct err e = ERR_INIT;
+static void job_refuse_start(struct job *j, struct rpc_call *c, int error) {
+    _cleanup_err_ struct err e = ERR_INIT;
+    int step = j->proc.spawn.sup->failed_limit;
+    if (step >= 0)
+        err_set(&e, ERR_INTERNAL, "cannot set limits.%s: %s (os error %d)",
+                limits_name((enum limits_kind)step), err_os_text(error), error);
+    else
         err_os(&e, ERR_INTERNAL, error);
-        rpc_fail(c, &e);
-    } else if (c->peer == NULL) {
+    report_failed(j, err_msg(&e));
+    rpc_fail(c, &e);
+    notify_failed(j, err_msg(&e));
+}
+
+static void job_confirm_start(struct job *j, struct rpc_call *c) {
+    if (c->peer == NULL) {
         rpc_forget(c);
     } else {
         struct buf *b = rpc_result_begin(c);
@@ -107,20 +120,25 @@ static void job_answer_start(struct job *j, int error) {
             b->len = 0;
         rpc_result_send(c);
     }
+    notify_started(j);
 }
 
 static void job_on_started(struct proc *p, int error) {
     struct job *j = container_of(p, struct job, proc);
     bool doomed = j->cancel.pos != 0;
     loop_timer_del(&j->server->loop, &j->cancel);
-    arena_fini(&j->start);
-    job_answer_start(j, error);
+    struct rpc_call *c = steal_ptr(&j->start_call);
     if (error == 0) {
+        report_started(j);
+        arena_fini(&j->start);
+        job_confirm_start(j, c);
         proc_begin_output(p);
         if (doomed)
-            job_terminate(j);
+            job_terminate(j, j->cancel_grace_ms);
         return;
     }
+    job_refuse_start(j, c, error);
+    arena_fini(&j->start);
     /* The id is free at once; the memory goes with the supervisor. */
     job_unlist(j);
     proc_abandon(p, false, false);
@@ -131,20 +149,26 @@ static void job_on_started(struct proc *p, int error) {
 static void job_on_output(struct proc *p, uint64_t seq, enum outlog_stream stream, const char *data,
                           size_t n) {
     struct job *j = container_of(p, struct job, proc);
-    notify_output(j, seq, stream, data, n);
+    j->server->metrics.output_bytes += n;
+    notify_output(notify_owner(j), j, seq, stream, data, n);
     job_wake_waits(j);
+    attach_wake(j);
 }
 
 static void job_on_exited(struct proc *p, uint64_t seq) {
     struct job *j = container_of(p, struct job, proc);
-    notify_exited(j, seq);
+    report_exited(j);
+    notify_exited(notify_owner(j), j, seq);
     job_wake_waits(j);
+    attach_wake(j);
 }
 
 static void job_on_closed(struct proc *p, uint64_t seq) {
     struct job *j = container_of(p, struct job, proc);
-    notify_closed(j, seq);
+    j->session->running--;
+    notify_closed(notify_owner(j), j, seq);
     job_wake_waits(j);
+    attach_wake(j);
     job_pump_writes(j);
     job_retain(j);
 }
@@ -156,6 +180,7 @@ static void job_on_stdin_room(struct proc *p) {
 static void job_on_gone(struct proc *p) {
     struct job *j = container_of(p, struct job, proc);
     struct server *s = j->server;
+    report_exited(j); /* of those that ended with their session nobody else heard */
     if (!j->listed)
         job_free(j); /* was a leftover, or dying */
     server_check_stopped(s);
@@ -195,18 +220,23 @@ struct job *job_new(struct session *s, struct str id) {
         return NULL;
     j->session = s;
     j->server = s->server;
+    memcpy(j->session_name, s->id, JOB_SESSION_LEN);
     j->start = ARENA_INIT((size_t)CONN_MSG_MAX * 2);
     j->cancel.fn = job_on_cancel;
     list_init(&j->link);
+    list_init(&j->order);
+    list_init(&j->views);
     list_init(&j->waits);
     list_init(&j->writes);
     j->retention.fn = job_on_retention;
-    proc_init(&j->proc, &s->server->procs, &job_ops, &s->gate, SERVER_OUTPUT_RETAINED);
+    proc_init(&j->proc, &s->server->procs, &job_ops, &s->gate, s->server->opt->retained_output);
     if (job_set_id(j, id) < 0 || hash_add(&s->jobs, &j->node, j->id) < 0) {
         job_free(j);
         return NULL;
     }
     j->listed = true;
+    s->running++;
+    list_append(&s->order, &j->order);
     return j;
 }
 
@@ -223,8 +253,10 @@ void job_free(struct job *j) {
     list_remove(&j->link);
     proc_fini(&j->proc);
     arena_fini(&j->start);
+    cgroup_remove(&j->cgroup);
     free((char *)j->id.p);
     free((char *)j->id_json.p);
+    free((char *)j->argv_json.p);
     free(j);
 }
 
@@ -249,7 +281,9 @@ static void job_cancel_start(struct job *j) {
     if (c != NULL) {
         _cleanup_err_ struct err e = ERR_INIT;
         err_about(&e, ERR_INVALID_REQUEST, "process ", j->id, " start was cancelled");
+        report_failed(j, err_msg(&e));
         rpc_fail(c, &e);
+        notify_failed(j, err_msg(&e));
     }
     job_let_die(j, false);
 }
@@ -258,24 +292,27 @@ static void job_on_cancel(struct loop_timer *t) {
     job_cancel_start(container_of(t, struct job, cancel));
 }
 
-bool job_terminate(struct job *j) {
+bool job_terminate(struct job *j, uint64_t grace_ms) {
     loop_timer_del(&j->server->loop, &j->cancel);
     if (j->proc.state == PROC_STARTING) {
         /* One request at a time: as if this one came behind the start, unless exec hangs. */
+        j->cancel_grace_ms = grace_ms;
         if (j->server->rpc.lanes > 1 ||
             loop_timer_set(&j->server->loop, &j->cancel, JOB_CANCEL_MS * LOOP_MS) < 0)
             job_cancel_start(j);
         return true;
     }
-    if (!proc_terminate(&j->proc))
+    if (!proc_terminate(&j->proc, grace_ms))
         return false;
     job_pump_writes(j);
     return true;
 }
 
 void job_kill(struct job *j) {
-    if (j->start_call != NULL)
+    if (j->start_call != NULL) {
+        report_failed(j, "its session ended before it had started");
         rpc_forget(steal_ptr(&j->start_call));
+    }
     job_fail_waiters(j);
     /* What was terminated is not spared by an end that follows. */
     job_let_die(j, j->server->opt->keep_detached && !j->proc.terminated);

@@ -5,25 +5,34 @@
 
 #define JOB_ID_MAX 4096                  /* bytes of a process id */
 #define JOB_CANCEL_MS 1000               /* a terminated start is cancelled by then */
+#define JOB_SESSION_LEN 8                /* characters of a session's id that may be logged */
 #define JOB_PARKED_BYTES_MAX (64u << 20) /* bytes of waiting writes per connection */
 
 struct job {
-    struct hash_node node;   /* in session->jobs, while `listed` */
+    struct hash_node node; /* in session->jobs, while `listed` */
     bool listed;
     struct list link;        /* in server->retained or emptied, session->leftovers, server->dying */
     struct session *session; /* NULL once the session has ended */
     struct server *server;
-    struct str id;           /* owned */
-    struct str id_json;      /* owned: the id as JSON text */
+    char session_name[JOB_SESSION_LEN + 1]; /* of the session it began in, for logs */
+    bool exit_reported;                     /* report_exited() was called */
+    struct str id;                          /* owned */
+    struct str id_json;                     /* owned: the id as JSON text */
+    struct str argv_json;                   /* owned: its first arguments as a JSON array */
+    size_t argv_kept, argv_count;           /* how many those are, and how many there were */
+    struct list order;                      /* in session->order, while listed */
     struct proc proc;
     struct arena start;          /* strings of the start, until exec is decided */
+    struct cgroup cgroup;        /* that limits it; dir NULL = none */
     struct rpc_call *start_call; /* the start to answer, or NULL */
     struct list waits;           /* struct job_wait */
+    struct list views;           /* struct attach: connections that watch */
     struct list writes;          /* struct job_write, in order */
-    bool retained; /* closed, in server->retained or server->emptied */
+    bool retained;               /* closed, in server->retained or server->emptied */
     struct loop_timer retention;
     struct loop_timer cancel; /* set: to be terminated when it has started, at the latest then */
-    size_t retained_bytes; /* its part of server->retained_bytes */
+    uint64_t cancel_grace_ms; /* how */
+    size_t retained_bytes;    /* its part of server->retained_bytes */
 };
 
 /* The job with that id, or NULL. */
@@ -39,33 +48,46 @@ MUST_CHECK int job_start(struct job *j, const struct spawn_spec *spec);
 void job_free(struct job *j);
 
 /*
- * Kills the process and its descendants, and fails waiting writes. Whether it was running. A start
- * that is under way is cancelled where requests run side by side, else it is killed once it runs.
+ * As proc_terminate(); after a forced one waiting writes fail. A start that is under way is
+ * cancelled where requests run side by side, else it is killed once it runs.
  */
-bool job_terminate(struct job *j);
+bool job_terminate(struct job *j, uint64_t grace_ms);
 
 /* Unlists it and kills all it started; the memory follows when the last descendant is dead. */
 void job_kill(struct job *j);
 
-/* -- process/read -- */
+/* Bytes of a retained chunk in one piece, valid until the next call. */
+const char *job_chunk_bytes(const struct job *j, const struct outlog_chunk *c);
 
-struct job_read {
-    uint64_t after;
-    uint64_t max_bytes;
-    bool limited; /* max_bytes was given: the answer is a page */
+/* -- waiting for news: process/read, process/wait -- */
+
+enum job_until {
+    JOB_UNTIL_NEWS,   /* there is something to read */
+    JOB_UNTIL_EXITED, /* the leader has ended */
+    JOB_UNTIL_CLOSED, /* all its streams too */
 };
 
-/* Whether a read has something to say (else it may wait). */
-bool job_read_ready(const struct job *j, uint64_t after);
+struct job_query {
+    enum job_until until;
+    uint64_t after;     /* JOB_UNTIL_NEWS: sequence number */
+    uint64_t max_bytes; /* JOB_UNTIL_NEWS */
+    bool limited;       /* max_bytes was given: the answer is a page */
+};
 
-/* Appends the result's JSON. 0 or as buf_reserve(). */
-MUST_CHECK int job_put_read(struct job *j, const struct job_read *r, struct buf *b);
+/* Whether the answer need not wait. */
+bool job_ready(const struct job *j, const struct job_query *q);
 
-/* Waits up to `ms` for job_read_ready(), then answers. 0, or -errno with e set. */
-MUST_CHECK int job_wait_read(struct job *j, struct rpc_call *c, const struct job_read *r,
-                             uint64_t ms, struct err *e);
+/*
+ * Appends the answer's JSON: of process/read for JOB_UNTIL_NEWS, else of process/wait (`late`: the
+ * time was up first). 0 or as buf_reserve().
+ */
+MUST_CHECK int job_put_answer(struct job *j, const struct job_query *q, bool late, struct buf *b);
 
-/* -- process/write -- */
+/* Waits up to `ms` (UINT64_MAX = for ever) for job_ready(), then answers. 0, or -errno and e. */
+MUST_CHECK int job_wait_for(struct job *j, struct rpc_call *c, const struct job_query *q,
+                            uint64_t ms, struct err *e);
+
+/* -- process/write, process/closeStdin -- */
 
 enum job_write_status {
     JOB_WRITE_ACCEPTED,
@@ -75,6 +97,12 @@ enum job_write_status {
     JOB_WRITE_WAITING, /* the queue is full: the call was parked and will be answered */
 };
 
-/* Writes or queues n bytes; `write_id` with p NULL is never de-duplicated. */
-enum job_write_status job_write(struct job *j, struct rpc_call *c, struct str write_id,
-                                const char *data, size_t n, struct err *e);
+struct job_input {
+    struct str write_id; /* p NULL: never de-duplicated */
+    struct str data;
+    bool close; /* end stdin behind it */
+};
+
+/* Writes or queues, in order. */
+enum job_write_status job_write(struct job *j, struct rpc_call *c, const struct job_input *in,
+                                struct err *e);

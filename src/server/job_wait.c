@@ -2,10 +2,10 @@
 
 #include "json/base64.h"
 #include "server/notify.h"
+#include "server/status.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 
 /* -- reads -- */
 
@@ -13,19 +13,21 @@ struct job_wait {
     struct list node;
     struct job *job;
     struct rpc_call *call;
-    struct job_read read;
+    struct job_query query;
     bool due; /* the deadline has passed */
     struct loop_timer deadline;
 };
 
-bool job_read_ready(const struct job *j, uint64_t after) {
+bool job_ready(const struct job *j, const struct job_query *q) {
     const struct proc *p = &j->proc;
-    return outlog_find(&p->log, after) < p->log.count || p->state == PROC_CLOSED ||
-           (p->state >= PROC_EXITED && after < p->next_seq - 1);
+    if (p->state == PROC_CLOSED || (q->until == JOB_UNTIL_EXITED && p->state == PROC_EXITED))
+        return true;
+    return q->until == JOB_UNTIL_NEWS && (outlog_find(&p->log, q->after) < p->log.count ||
+                                          (p->state == PROC_EXITED && q->after < p->next_seq - 1));
 }
 
-/* Bytes of a chunk in one piece: in the ring, or joined in the scratch buffer. */
-static const char *job_chunk_bytes(const struct job *j, const struct outlog_chunk *c) {
+/* In the ring, or joined in the scratch buffer. */
+const char *job_chunk_bytes(const struct job *j, const struct outlog_chunk *c) {
     struct str s[2];
     outlog_bytes(&j->proc.log, c, s);
     if (s[1].n == 0)
@@ -48,14 +50,14 @@ static int job_put_chunk(const struct job *j, const struct outlog_chunk *c, stru
 }
 
 /* The chunks a read asks for; *last becomes the seq of the last one, if any. */
-static int job_put_chunks(const struct job *j, const struct job_read *r, struct buf *b,
+static int job_put_chunks(const struct job *j, const struct job_query *q, struct buf *b,
                           uint64_t *last) {
     uint64_t total = 0;
-    size_t first = outlog_find(&j->proc.log, r->after);
+    size_t first = outlog_find(&j->proc.log, q->after);
     for (size_t i = first; i < j->proc.log.count; i++) {
         const struct outlog_chunk *c = outlog_at(&j->proc.log, i);
         /* The first chunk always goes, whole; further ones only within the limit. */
-        if (i > first && (total >= r->max_bytes || c->len > r->max_bytes - total))
+        if (i > first && (total >= q->max_bytes || c->len > q->max_bytes - total))
             break;
         int err = i > first ? buf_putc(b, ',') : 0;
         if (err == 0)
@@ -68,30 +70,26 @@ static int job_put_chunks(const struct job *j, const struct job_read *r, struct 
     return 0;
 }
 
-static int job_put_status(const struct proc *p, uint64_t next, struct buf *b) {
-    bool exited = p->state >= PROC_EXITED;
-    char code[16] = "null", name[16] = "";
-    if (exited)
-        snprintf(code, sizeof code, "%d", p->exit_code);
-    if (exited && p->signal != 0)
-        proc_signal_name(p->signal, name);
-    int r = buf_putf(b,
-                     "],\"nextSeq\":%" PRIu64 ",\"exited\":%s,\"exitCode\":%s,\"closed\":%s,"
-                     "\"failure\":null,\"sandboxDenied\":false",
-                     next, exited ? "true" : "false", code,
-                     p->state == PROC_CLOSED ? "true" : "false");
-    if (r == 0 && name[0] != '\0')
-        r = buf_putf(b, ",\"signal\":\"%s\"", name);
+static int job_put_read(struct job *j, const struct job_query *q, struct buf *b) {
+    uint64_t last = 0;
+    int r = buf_putz(b, "{\"chunks\":[");
+    if (r == 0)
+        r = job_put_chunks(j, q, b, &last);
+    uint64_t next = q->limited && last != 0 ? last + 1 : j->proc.next_seq;
+    if (r == 0)
+        r = buf_putf(b, "],\"nextSeq\":%" PRIu64 ",\"failure\":null,", next);
+    if (r == 0)
+        r = status_put(&j->proc, "timedOut", b);
     return r < 0 ? r : buf_putc(b, '}');
 }
 
-int job_put_read(struct job *j, const struct job_read *r, struct buf *b) {
-    uint64_t last = 0;
-    int err = buf_putz(b, "{\"chunks\":[");
-    if (err == 0)
-        err = job_put_chunks(j, r, b, &last);
-    uint64_t next = r->limited && last != 0 ? last + 1 : j->proc.next_seq;
-    return err < 0 ? err : job_put_status(&j->proc, next, b);
+int job_put_answer(struct job *j, const struct job_query *q, bool late, struct buf *b) {
+    if (q->until == JOB_UNTIL_NEWS)
+        return job_put_read(j, q, b);
+    int r = buf_putf(b, "{\"nextSeq\":%" PRIu64 ",", j->proc.next_seq);
+    if (r == 0)
+        r = status_put(&j->proc, "processTimedOut", b);
+    return r < 0 ? r : buf_putf(b, ",\"timedOut\":%s}", late ? "true" : "false");
 }
 
 static void job_wait_free(struct job_wait *w) {
@@ -103,7 +101,7 @@ static void job_wait_free(struct job_wait *w) {
 static void job_wait_answer(struct job_wait *w) {
     struct rpc_call *c = w->call;
     struct buf *b = rpc_result_begin(c);
-    if (job_put_read(w->job, &w->read, b) < 0)
+    if (job_put_answer(w->job, &w->query, !job_ready(w->job, &w->query), b) < 0)
         b->len = 0;
     job_wait_free(w);
     rpc_result_send(c);
@@ -111,7 +109,7 @@ static void job_wait_answer(struct job_wait *w) {
 
 /* Answers if there is something to say, and room to say it. */
 static void job_wait_try(struct job_wait *w) {
-    if ((w->due || job_read_ready(w->job, w->read.after)) && rpc_has_room(w->call))
+    if ((w->due || job_ready(w->job, &w->query)) && rpc_has_room(w->call))
         job_wait_answer(w);
 }
 
@@ -134,15 +132,13 @@ static void job_wait_cancelled(struct rpc_call *c) {
     rpc_forget(c);
 }
 
-int job_wait_read(struct job *j, struct rpc_call *c, const struct job_read *r, uint64_t ms,
-                  struct err *e) {
+int job_wait_for(struct job *j, struct rpc_call *c, const struct job_query *q, uint64_t ms,
+                 struct err *e) {
     struct job_wait *w = calloc(1, sizeof *w);
     if (w == NULL)
         return err_os(e, ERR_INTERNAL, ENOMEM);
-    *w = (struct job_wait){.job = j, .read = *r, .deadline.fn = job_wait_on_deadline};
-    uint64_t delay;
-    bool forever = __builtin_mul_overflow(ms, LOOP_MS, &delay);
-    if (!forever && loop_timer_set(&j->server->loop, &w->deadline, delay) < 0) {
+    *w = (struct job_wait){.job = j, .query = *q, .deadline.fn = job_wait_on_deadline};
+    if (loop_timer_set(&j->server->loop, &w->deadline, loop_ms(ms)) < 0) {
         free(w);
         return err_os(e, ERR_INTERNAL, ENOMEM);
     }
@@ -165,6 +161,11 @@ void job_wake_waits(struct job *j) {
     }
 }
 
+void job_expire_waits(struct job *j) {
+    for (struct list *n; (n = list_first(&j->waits)) != NULL;)
+        job_wait_answer(list_entry(n, struct job_wait, node));
+}
+
 /* -- writes -- */
 
 /* A write that waits for room; nothing of it has been written. */
@@ -172,25 +173,32 @@ struct job_write {
     struct list node;
     struct job *job;
     struct rpc_call *call;
-    bool has_id;
+    bool has_id, close;
     struct inq_id id;
     size_t n;
     char data[];
 };
 
-/* One attempt. JOB_WRITE_WAITING when the queue is full. */
-static enum job_write_status job_write_now(struct job *j, const struct inq_id *id, const char *data,
-                                           size_t n, struct err *e) {
+/* One attempt. JOB_WRITE_WAITING when the queue is full; then nothing was done. */
+static enum job_write_status job_write_now(struct job *j, const struct inq_id *id, struct str data,
+                                           bool close, struct err *e) {
     struct proc *p = &j->proc;
     if (p->state == PROC_STARTING)
         return JOB_WRITE_STARTING;
     if (id != NULL && inq_seen(&p->inq, *id))
         return JOB_WRITE_ACCEPTED;
-    int r = proc_write(p, data, n);
+    /* The end-of-file of a terminal is a chunk of its own: both go, or both wait. */
+    if (close && p->tty && !proc_stdin_has_room(p, data.n > 0 ? 2 : 1))
+        return JOB_WRITE_WAITING;
+    int r = proc_write(p, data.p, data.n);
+    if (r == 0 && close)
+        r = proc_close_stdin(p);
     if (r == -EAGAIN)
         return JOB_WRITE_WAITING;
     if (r == -ENOTCONN)
         return JOB_WRITE_STDIN_CLOSED;
+    if (r == 0)
+        j->server->metrics.input_bytes += data.n;
     if (r == 0 && id != NULL)
         r = inq_remember(&p->inq, *id);
     if (r == 0)
@@ -219,9 +227,10 @@ static void job_write_fail(struct rpc_call *c) {
 }
 
 static enum job_write_status job_park_write(struct job *j, struct rpc_call *c,
-                                            const struct inq_id *id, const char *data, size_t n,
+                                            const struct inq_id *id, const struct job_input *in,
                                             struct err *e) {
     struct rpc_peer *peer = c->peer;
+    size_t n = in->data.n;
     if (peer->parked_bytes + n > JOB_PARKED_BYTES_MAX) {
         err_set(e, ERR_INVALID_REQUEST,
                 "too many bytes wait to be written on this connection (limit %u)",
@@ -239,9 +248,11 @@ static enum job_write_status job_park_write(struct job *j, struct rpc_call *c,
         return JOB_WRITE_FAILED;
     }
     *w = (struct job_write){.job = j, .call = kept, .has_id = id != NULL, .n = n};
+    w->close = in->close;
     if (id != NULL)
         w->id = *id;
-    memcpy(w->data, data, n);
+    if (n > 0)
+        memcpy(w->data, in->data.p, n);
     kept->user = w;
     kept->cancelled = job_write_cancelled;
     kept->expire = job_write_fail;
@@ -250,17 +261,17 @@ static enum job_write_status job_park_write(struct job *j, struct rpc_call *c,
     return JOB_WRITE_WAITING;
 }
 
-enum job_write_status job_write(struct job *j, struct rpc_call *c, struct str write_id,
-                                const char *data, size_t n, struct err *e) {
+enum job_write_status job_write(struct job *j, struct rpc_call *c, const struct job_input *in,
+                                struct err *e) {
     struct inq_id id, *known = NULL;
-    if (write_id.p != NULL) {
-        id = inq_digest(j->server->write_key, write_id);
+    if (in->write_id.p != NULL) {
+        id = inq_digest(j->server->write_key, in->write_id);
         known = &id;
     }
     enum job_write_status s = JOB_WRITE_WAITING; /* behind earlier ones */
     if (list_empty(&j->writes) || (known != NULL && inq_seen(&j->proc.inq, id)))
-        s = job_write_now(j, known, data, n, e);
-    return s == JOB_WRITE_WAITING ? job_park_write(j, c, known, data, n, e) : s;
+        s = job_write_now(j, known, in->data, in->close, e);
+    return s == JOB_WRITE_WAITING ? job_park_write(j, c, known, in, e) : s;
 }
 
 void job_pump_writes(struct job *j) {
@@ -268,16 +279,18 @@ void job_pump_writes(struct job *j) {
         struct job_write *w = list_entry(node, struct job_write, node);
         struct rpc_call *c = w->call;
         _cleanup_err_ struct err e = ERR_INIT;
-        enum job_write_status s = job_write_now(j, w->has_id ? &w->id : NULL, w->data, w->n, &e);
+        enum job_write_status s =
+            job_write_now(j, w->has_id ? &w->id : NULL, (struct str){w->data, w->n}, w->close, &e);
         if (s == JOB_WRITE_WAITING)
             return;
-        if (s != JOB_WRITE_ACCEPTED) {
+        if (s == JOB_WRITE_FAILED) {
             job_write_fail(c);
             continue;
         }
         job_write_free(w);
         struct buf *b = rpc_result_begin(c);
-        if (buf_putz(b, "{\"status\":\"accepted\"}") < 0)
+        if (buf_putz(b, s == JOB_WRITE_ACCEPTED ? "{\"status\":\"accepted\"}"
+                                                : "{\"status\":\"stdinClosed\"}") < 0)
             b->len = 0;
         rpc_result_send(c);
     }

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "server/options.h"
+#include "server/sdnotify.h"
 #include "server/server.h"
 
 #include <fcntl.h>
@@ -49,6 +50,8 @@ static int main_serve(struct options *opt) {
     if (r == 0)
         r = server_listen(&s, &e);
     int code = r < 0 ? main_fail(err_msg(&e)) : 0;
+    if (r == 0)
+        sdnotify_send(opt->notify_socket, "READY=1");
     if (r == 0 && server_run(&s) < 0)
         code = main_fail("the event loop failed");
     server_fini(&s);
@@ -60,14 +63,10 @@ int main(int argc, char **argv) {
     main_tune_malloc();
     struct options opt;
     switch (options_parse(argc, argv, &opt, stdout, stderr)) {
-    case OPTIONS_EXIT_0:
-        return 0;
-    case OPTIONS_USAGE:
-        return 2;
-    case OPTIONS_ERROR:
-        return 1;
-    case OPTIONS_RUN:
-        break;
+    case OPTIONS_EXIT_0: return 0;
+    case OPTIONS_USAGE: return 2;
+    case OPTIONS_ERROR: return 1;
+    case OPTIONS_RUN: break;
     }
     log_init(opt.log_level, STDERR_FILENO);
     if (sodium_init() < 0)

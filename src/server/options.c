@@ -1,16 +1,19 @@
 #include "server/options.h"
 
+#include "server/config.h"
 #include "server/options_table.h"
+#include "server/sdnotify.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/un.h>
 
 #define WS_SCHEME "ws://"
+#define UNIX_SCHEME "unix://"
+#define FD_URL "fd://"
 #define DEFAULT_LISTEN "ws://127.0.0.1:0"
-#define CLOSED_RETENTION_MS 30000
 
 /* A run of digits up to `max`, the whole of s. */
 static bool parse_digits(struct str s, uint32_t max, uint32_t *v) {
@@ -70,11 +73,35 @@ static bool parse_endpoint(const char *text, struct options *o) {
     return parse_address(AF_INET, host, &in->sin_addr);
 }
 
+/* "unix://" and an absolute path, taken as it is. */
+static int set_listen_unix(struct options *o, const char *url, struct err *e) {
+    struct sockaddr_un *un = (struct sockaddr_un *)&o->addr;
+    const char *path = url + strlen(UNIX_SCHEME);
+    if (path[0] != '/')
+        return err_set(e, ERR_INVALID_PARAMS,
+                       "invalid unix --listen URL `%s`; expected `unix:///PATH`", url);
+    if (strlen(path) >= sizeof(un->sun_path))
+        return err_set(e, ERR_INVALID_PARAMS,
+                       "invalid unix --listen URL `%s`; the path is longer than %zu bytes", url,
+                       sizeof(un->sun_path) - 1);
+    o->listen = OPTIONS_LISTEN_UNIX;
+    o->addr_len = sizeof(*un);
+    un->sun_family = AF_UNIX;
+    strcpy(un->sun_path, path);
+    return 0;
+}
+
 static int set_listen(struct options *o, const char *url, struct err *e) {
     if (strcmp(url, "stdio") == 0 || strcmp(url, "stdio://") == 0) {
         o->listen = OPTIONS_LISTEN_STDIO;
         return 0;
     }
+    if (strcmp(url, FD_URL) == 0) {
+        o->listen = OPTIONS_LISTEN_FD;
+        return 0;
+    }
+    if (strncmp(url, UNIX_SCHEME, strlen(UNIX_SCHEME)) == 0)
+        return set_listen_unix(o, url, e);
     o->listen = OPTIONS_LISTEN_WS;
     if (strncmp(url, WS_SCHEME, strlen(WS_SCHEME)) != 0)
         return err_set(e, ERR_INVALID_PARAMS,
@@ -83,6 +110,11 @@ static int set_listen(struct options *o, const char *url, struct err *e) {
         return err_set(e, ERR_INVALID_PARAMS,
                        "invalid websocket --listen URL `%s`; expected `ws://IP:PORT`", url);
     return 0;
+}
+
+int options_check_listen(const char *url, struct err *e) {
+    struct options scratch = {0};
+    return set_listen(&scratch, url, e);
 }
 
 static bool is_loopback(const struct options *o) {
@@ -94,8 +126,13 @@ static bool is_loopback(const struct options *o) {
     return IN6_IS_ADDR_LOOPBACK(a) || (IN6_IS_ADDR_V4MAPPED(a) && a->s6_addr[12] == 127);
 }
 
+bool options_exposed(const struct options *o) {
+    bool network = o->addr.ss_family == AF_INET || o->addr.ss_family == AF_INET6;
+    return o->listen != OPTIONS_LISTEN_STDIO && network && !is_loopback(o);
+}
+
 bool options_unauthenticated_exposed(const struct options *o) {
-    return o->listen == OPTIONS_LISTEN_WS && o->auth.mode == AUTH_NONE && !is_loopback(o);
+    return o->auth.mode == AUTH_NONE && options_exposed(o);
 }
 
 /*
@@ -187,35 +224,108 @@ static int load_auth_file(struct options *o, const struct options_args *a, struc
     }
     if (!is_signed)
         return auth_capability_file(&o->auth, o->auth_file, e);
-    int64_t skew = a->skew_seconds > INT64_MAX ? INT64_MAX : (int64_t)a->skew_seconds;
+    uint64_t seconds = a->number[OPT_WS_MAX_CLOCK_SKEW];
+    int64_t skew = seconds > INT64_MAX ? INT64_MAX : (int64_t)seconds;
     int r = auth_signed(&o->auth, o->auth_file, a->value[OPT_WS_ISSUER], a->value[OPT_WS_AUDIENCE],
                         skew, e);
-    if (r == 0 && a->skew_seconds > INT64_MAX)
+    if (r == 0 && seconds > INT64_MAX)
         r = err_set(e, ERR_INVALID_PARAMS,
                     "websocket auth clock skew must fit in a signed 64-bit integer");
     return r;
 }
 
-/* The order of these steps decides which of several errors is reported. */
-static int apply(struct options *o, const struct options_args *a, struct err *e) {
-    int r = check_auth_flags(a, e);
+/* The --ws-* options, without looking at any file. */
+static int apply_auth_flags(struct options *o, const struct options_args *a, struct err *e) {
+    bool from_file = false;
+    for (unsigned id = 0; id < OPT_COUNT; id++)
+        from_file |= options_table[id].auth && a->from_file[id];
+    _cleanup_err_ struct err why = ERR_INIT;
+    int r = check_auth_flags(a, &why);
     if (r == 0 && a->given[OPT_WS_TOKEN_SHA256])
-        r = auth_capability_digest(&o->auth, a->value[OPT_WS_TOKEN_SHA256], e);
-    if (r == 0)
-        r = refuse_unavailable(a, e);
-    const char *url = a->given[OPT_LISTEN] ? a->value[OPT_LISTEN] : DEFAULT_LISTEN;
-    if (r == 0)
-        r = set_listen(o, url, e);
+        r = auth_capability_digest(&o->auth, a->value[OPT_WS_TOKEN_SHA256], &why);
+    if (r < 0 && from_file)
+        err_set(e, ERR_INVALID_PARAMS, "config file %s: %s", a->value[OPT_CONFIG_FILE],
+                err_msg(&why));
+    else if (r < 0)
+        err_set(e, ERR_INVALID_PARAMS, "%s", err_msg(&why));
+    return r;
+}
+
+/*
+ * Where to listen, and whether that goes together with the rest; `passed` sockets came from a
+ * service manager. A configuration can be printed without one.
+ */
+static int apply_listen(struct options *o, const struct options_args *a, unsigned passed,
+                        struct err *e) {
+    int r = set_listen(o, a->value[OPT_LISTEN], e);
     if (r == 0 && a->given[OPT_WS_AUTH] && o->listen == OPTIONS_LISTEN_STDIO)
         r = err_set(e, ERR_INVALID_PARAMS,
                     "WebSocket auth requires a WebSocket listener, not stdio");
+    if (r == 0 && o->listen == OPTIONS_LISTEN_FD && (passed > 0 || !a->on[OPT_PRINT_CONFIG]))
+        r = sdnotify_socket(passed, &o->listen_fd, &o->addr, &o->addr_len, e);
+    return r;
+}
+
+static int apply_files(struct options *o, const struct options_args *a, struct err *e) {
+    if (a->given[OPT_AUDIT_LOG]) {
+        o->audit_log = absolute_path(a->value[OPT_AUDIT_LOG]);
+        if (o->audit_log == NULL)
+            return err_os(e, ERR_INTERNAL, errno);
+    }
+    for (size_t i = 0; i < a->host_count; i++) {
+        o->http_hosts[i] = strdup(a->hosts[i]);
+        if (o->http_hosts[i] == NULL)
+            return err_os(e, ERR_INTERNAL, ENOMEM);
+        o->http_host_count++;
+    }
+    return 0;
+}
+
+static void apply_values(struct options *o, const struct options_args *a) {
+    o->max_connections = (unsigned)a->number[OPT_MAX_CONNECTIONS];
+    o->concurrent_requests = a->number[OPT_CONCURRENT_REQUESTS];
+    o->metrics = a->on[OPT_METRICS];
+    o->require_auth = a->on[OPT_REQUIRE_AUTH];
+    o->session_ttl_ms = a->number[OPT_SESSION_TTL];
+    o->keep_detached = a->on[OPT_KEEP_DETACHED];
+    o->allow_attach = a->on[OPT_ALLOW_ATTACH];
+    o->max_processes = (unsigned)a->number[OPT_MAX_PROCESSES];
+    o->retained_output = (size_t)a->number[OPT_RETAINED_OUTPUT];
+    o->closed_retention_ms = a->number[OPT_CLOSED_RETENTION];
+    o->closed_output_max = (size_t)MIN(a->number[OPT_CLOSED_OUTPUT_MAX], (uint64_t)SIZE_MAX);
+    o->shutdown_grace_ms = a->number[OPT_SHUTDOWN_GRACE];
+    o->allow_direct_exec = a->on[OPT_ALLOW_DIRECT_EXEC];
+    o->allow_prepared_exec = a->on[OPT_ALLOW_PREPARED_EXEC];
+    log_level_parse(a->value[OPT_LOG_LEVEL], &o->log_level);
+}
+
+/* The order of these steps decides which of several errors is reported. */
+static int apply(struct options *o, const struct options_args *a, unsigned passed, struct err *e) {
+    apply_values(o, a);
+    int r = apply_auth_flags(o, a, e);
+    if (r == 0)
+        r = refuse_unavailable(a, e);
+    if (r == 0)
+        r = apply_listen(o, a, passed, e);
     if (r == 0 && (a->given[OPT_WS_TOKEN_FILE] || a->given[OPT_WS_SHARED_SECRET_FILE]))
         r = load_auth_file(o, a, e);
     if (r == 0 && o->require_auth && options_unauthenticated_exposed(o))
         r = err_set(e, ERR_INVALID_PARAMS,
                     "--require-auth: `%s` is not a loopback address and `--ws-auth` is not set",
-                    url);
-    return r;
+                    a->value[OPT_LISTEN]);
+    if (r == 0 && o->metrics && options_unauthenticated_exposed(o))
+        r = err_set(e, ERR_INVALID_PARAMS,
+                    "--metrics: `%s` is not a loopback address and `--ws-auth` is not set",
+                    a->value[OPT_LISTEN]);
+    return r == 0 ? apply_files(o, a, e) : r;
+}
+
+/* What holds where neither the command line nor the file said anything. */
+static void fill_defaults(struct options_args *a, unsigned passed) {
+    if (a->value[OPT_LISTEN] == NULL)
+        a->value[OPT_LISTEN] = passed > 0 ? FD_URL : DEFAULT_LISTEN;
+    if (a->value[OPT_LOG_LEVEL] == NULL)
+        a->value[OPT_LOG_LEVEL] = "error";
 }
 
 static enum options_result finish_output(FILE *out, FILE *err) {
@@ -225,37 +335,51 @@ static enum options_result finish_output(FILE *out, FILE *err) {
     return OPTIONS_ERROR;
 }
 
+/* Paths as the server uses them, not as they were given. */
+static int print_config(const struct options *o, struct options_args *a, FILE *out, struct err *e) {
+    if (o->auth_file != NULL)
+        a->value[a->given[OPT_WS_SHARED_SECRET_FILE] ? OPT_WS_SHARED_SECRET_FILE
+                                                     : OPT_WS_TOKEN_FILE] = o->auth_file;
+    a->value[OPT_AUDIT_LOG] = o->audit_log;
+    return config_print(a, out, e);
+}
+
 enum options_result options_parse(int argc, char **argv, struct options *o, FILE *out, FILE *err) {
     struct options_args args;
-    *o = (struct options){0};
+    *o = (struct options){.listen_fd = -1};
     enum options_result result = options_scan(argc, argv, &args, out, err);
     if (result == OPTIONS_EXIT_0)
         return finish_output(out, err);
     if (result != OPTIONS_RUN)
         return result;
 
-    o->concurrent_requests = args.concurrent_requests;
-    o->session_ttl_ms = args.session_ttl_ms;
-    o->closed_retention_ms = CLOSED_RETENTION_MS;
-    o->keep_detached = args.given[OPT_KEEP_DETACHED];
-    o->require_auth = args.given[OPT_REQUIRE_AUTH];
-    o->max_connections = (unsigned)args.max_connections;
-    o->log_level = LOG_LEVEL_ERROR;
-    if (args.value[OPT_LOG_LEVEL] != NULL)
-        log_level_parse(args.value[OPT_LOG_LEVEL], &o->log_level);
-
     _cleanup_err_ struct err e = ERR_INIT;
-    if (apply(o, &args, &e) == 0)
+    _cleanup_arena_ struct arena strings = ARENA_INIT(2 * CONFIG_FILE_MAX);
+    unsigned passed = sdnotify_take_fds();
+    o->notify_socket = sdnotify_take_socket();
+    int r = config_load(args.value[OPT_CONFIG_FILE], &args, &strings, &e);
+    fill_defaults(&args, passed);
+    if (r == 0)
+        r = apply(o, &args, passed, &e);
+    if (r == 0 && !args.on[OPT_PRINT_CONFIG])
         return OPTIONS_RUN;
-    fprintf(err, "Error: %s\n", err_msg(&e));
+    if (r == 0)
+        r = print_config(o, &args, out, &e);
     options_fini(o);
+    if (r == 0)
+        return finish_output(out, err);
+    fprintf(err, "Error: %s\n", err_msg(&e));
     return OPTIONS_ERROR;
 }
 
 void options_fini(struct options *o) {
     auth_fini(&o->auth);
     free(o->auth_file);
-    *o = (struct options){0};
+    free(o->audit_log);
+    free(o->notify_socket);
+    for (size_t i = 0; i < o->http_host_count; i++)
+        free(o->http_hosts[i]);
+    *o = (struct options){.listen_fd = -1};
 }
 
 int options_reload_auth(struct options *o, struct err *e) {

@@ -71,25 +71,40 @@ static enum options_result bad_choice(const struct scan *s, const struct option_
                          label_of(s, spec).s, list);
 }
 
-static bool is_choice(const char *value, const char *const *choices) {
-    while (*choices != NULL && strcmp(value, *choices) != 0)
-        choices++;
-    return *choices != NULL;
+static const char *const booleans[] = {"true", "false", NULL};
+
+/* Keeps a value whose text is good; the reason when it is not, else NULL. */
+static const char *keep_value(struct options_args *args, const struct option_spec *spec,
+                              const char *value, char reason[OPTIONS_REASON_MAX]) {
+    size_t id = (size_t)(spec - options_table);
+    switch (spec->kind) {
+    case OPTION_COUNT:
+    case OPTION_SECONDS: return options_number(spec, value, &args->number[id], reason);
+    case OPTION_HOSTS: return options_add_host(args, value);
+    case OPTION_BOOL: args->on[id] = strcmp(value, "true") == 0; return NULL;
+    case OPTION_FLAG:
+    case OPTION_TEXT:
+    case OPTION_PATH:
+    case OPTION_CHOICE: args->value[id] = value; return NULL;
+    }
+    return NULL;
 }
 
 static enum options_result take_value(const struct scan *s, const struct option_spec *spec,
                                       const char *value) {
-    if (spec->path && *value == '\0')
+    bool path = spec->kind == OPTION_PATH;
+    const char *const *choices = spec->kind == OPTION_BOOL ? booleans : spec->choices;
+    char text[OPTIONS_REASON_MAX];
+    if (path && *value == '\0')
         return missing_value(s, spec);
-    if (!spec->path && !utf8_valid(value, strlen(value)))
+    if (!path && !utf8_valid(value, strlen(value)))
         return options_usage(s->err, "the value of '%s' is not valid UTF-8", label_of(s, spec).s);
-    if (spec->choices != NULL && !is_choice(value, spec->choices))
-        return bad_choice(s, spec, value, spec->choices);
-    const char *reason = spec->set != NULL ? spec->set(s->args, value) : NULL;
+    if (choices != NULL && !options_is_choice(value, choices))
+        return bad_choice(s, spec, value, choices);
+    const char *reason = keep_value(s->args, spec, value, text);
     if (reason != NULL)
         return options_usage(s->err, "invalid value '%s' for '%s': %s", value, label_of(s, spec).s,
                              reason);
-    s->args->value[spec - options_table] = value;
     return OPTIONS_RUN;
 }
 
@@ -109,7 +124,10 @@ static enum options_result take_option(const struct scan *s, const struct option
         options_print_version(s->out);
         return OPTIONS_EXIT_0;
     }
-    return value != NULL ? take_value(s, spec, value) : OPTIONS_RUN;
+    if (spec->kind != OPTION_FLAG)
+        return take_value(s, spec, value);
+    s->args->on[spec - options_table] = true;
+    return OPTIONS_RUN;
 }
 
 /* Handles argv[*i], which begins with a dash, and moves *i on when the next word is its value. */
@@ -160,10 +178,11 @@ static enum options_result scan_argv(const struct scan *s, int argc, char **argv
 
 static enum options_result take_flag_text(const struct scan *s, const struct option_spec *spec,
                                           const char *text) {
-    static const char *const booleans[] = {"true", "false", NULL};
-    if (!is_choice(text, booleans))
+    if (!options_is_choice(text, booleans))
         return bad_choice(s, spec, text, booleans);
-    s->args->given[spec - options_table] = strcmp(text, "true") == 0;
+    bool on = strcmp(text, "true") == 0;
+    s->args->given[spec - options_table] = on;
+    s->args->on[spec - options_table] = on;
     return OPTIONS_RUN;
 }
 
@@ -202,10 +221,11 @@ static enum options_result check_together(const struct scan *s) {
 enum options_result options_scan(int argc, char **argv, struct options_args *args, FILE *out,
                                  FILE *err) {
     const struct scan s = {.args = args, .out = out, .err = err};
-    *args = (struct options_args){.concurrent_requests = 1,
-                                  .max_connections = 1024,
-                                  .skew_seconds = 30,
-                                  .session_ttl_ms = 30000};
+    *args = (struct options_args){0};
+    for (unsigned id = 0; id < OPT_COUNT; id++) {
+        args->number[id] = options_table[id].initial;
+        args->on[id] = options_table[id].kind == OPTION_BOOL && options_table[id].initial != 0;
+    }
     enum options_result r = scan_argv(&s, argc, argv);
     if (r == OPTIONS_RUN)
         r = scan_environment(&s);

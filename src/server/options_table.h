@@ -3,8 +3,7 @@
 
 #include "server/options.h"
 
-#define OPTIONS_TTL_MAX_SECONDS 31536000 /* a year */
-#define OPTIONS_CONNECTIONS_MAX 1000000
+#define OPTIONS_REASON_MAX 96 /* bytes of a reason for refusing a value, its end included */
 
 enum option_id {
     OPT_LISTEN,
@@ -18,10 +17,23 @@ enum option_id {
     OPT_WS_AUDIENCE,
     OPT_WS_MAX_CLOCK_SKEW,
     OPT_REQUIRE_AUTH,
+    OPT_HTTP_HOST,
+    OPT_METRICS,
     OPT_SESSION_TTL,
     OPT_KEEP_DETACHED,
+    OPT_ALLOW_ATTACH,
+    OPT_MAX_PROCESSES,
+    OPT_RETAINED_OUTPUT,
+    OPT_CLOSED_RETENTION,
+    OPT_CLOSED_OUTPUT_MAX,
+    OPT_SHUTDOWN_GRACE,
+    OPT_ALLOW_DIRECT_EXEC,
+    OPT_ALLOW_PREPARED_EXEC,
     OPT_PID_NAMESPACE,
+    OPT_AUDIT_LOG,
     OPT_LOG_LEVEL,
+    OPT_CONFIG_FILE,
+    OPT_PRINT_CONFIG,
     OPT_HELP,
     OPT_VERSION,
     OPT_CONFIG,
@@ -43,27 +55,47 @@ enum option_id {
     OPT_COUNT,
 };
 
-/* What was given: values are borrowed from argv or the environment. */
+enum option_kind {
+    OPTION_FLAG,    /* no value */
+    OPTION_TEXT,    /* UTF-8 */
+    OPTION_PATH,    /* any bytes, but not empty */
+    OPTION_CHOICE,  /* one of `choices` */
+    OPTION_BOOL,    /* true or false */
+    OPTION_COUNT,   /* a whole number */
+    OPTION_SECONDS, /* seconds with fractions; kept, and written in the config file, in ms */
+    OPTION_HOSTS,   /* host names, one by one; an array in the config file */
+};
+
+/*
+ * What was given: strings are borrowed from argv, the environment, or the arena that config_load()
+ * was called with. Of several sources argv wins, then the environment, then the file.
+ */
 struct options_args {
     bool given[OPT_COUNT];
     bool from_env[OPT_COUNT];
-    const char *value[OPT_COUNT]; /* NULL for flags and for what was not given */
-    uint64_t concurrent_requests, max_connections, skew_seconds, session_ttl_ms;
+    bool from_file[OPT_COUNT];
+    const char *value[OPT_COUNT]; /* TEXT, PATH, CHOICE; NULL when not given */
+    bool on[OPT_COUNT];           /* FLAG, BOOL */
+    uint64_t number[OPT_COUNT];   /* COUNT, SECONDS */
+    const char *hosts[OPTIONS_HOSTS_MAX];
+    size_t host_count;
 };
 
 struct option_spec {
     const char *name;  /* without the dashes */
     char letter;       /* 0 = none */
-    const char *value; /* placeholder; NULL = a flag */
+    const char *value; /* placeholder; NULL for a flag, and for nothing else */
     const char *env;   /* environment variable that stands for it; NULL = none */
+    const char *key;   /* in the config file; NULL = not there */
+    enum option_kind kind;
     bool repeatable;
-    bool path;                  /* any bytes, but not empty; other values are UTF-8 */
     bool needs_remote;          /* means nothing without --remote */
     bool ignored;               /* accepted, checked and forgotten */
-    const char *const *choices; /* NULL-terminated; NULL = anything */
-    /* Parses the value into args; the reason when it is bad, else NULL. */
-    const char *(*set)(struct options_args *args, const char *value);
-    const char *help; /* lines of at most 86 characters; NULL = not in the help */
+    bool auth;                  /* belongs to --ws-auth */
+    const char *const *choices; /* CHOICE: NULL-terminated */
+    uint64_t min, max;          /* COUNT, SECONDS (in ms): what is allowed */
+    uint64_t initial;           /* COUNT, SECONDS, BOOL: what holds when it is not given */
+    const char *help;           /* lines of at most 86 characters; NULL = not in the help */
 };
 
 extern const struct option_spec options_table[OPT_COUNT];
@@ -73,6 +105,24 @@ void options_print_version(FILE *out);
 
 /* "error: ...", the usage line and the hint on err; returns OPTIONS_USAGE. */
 enum options_result options_usage(FILE *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/*
+ * Reads the value of a COUNT or SECONDS. NULL, or why it cannot be used (in `reason`, or static).
+ */
+const char *options_number(const struct option_spec *spec, const char *text, uint64_t *v,
+                           char reason[OPTIONS_REASON_MAX]);
+
+/* Why a number of a COUNT or SECONDS is outside its limits, as options_number() says it. */
+const char *options_range(const struct option_spec *spec, uint64_t v, bool in_ms,
+                          char reason[OPTIONS_REASON_MAX]);
+
+/* Adds a name to args->hosts (borrowed). NULL, or why it cannot be used. */
+const char *options_add_host(struct options_args *args, const char *name);
+
+bool options_is_choice(const char *value, const char *const *choices);
+
+/* Whether `url` is something to listen on; nothing is opened. */
+MUST_CHECK int options_check_listen(const char *url, struct err *e);
 
 /*
  * Scans argv, then the environment, into *args, checking each value by itself. OPTIONS_RUN when

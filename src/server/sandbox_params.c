@@ -19,8 +19,8 @@ static const struct jsondec_field managed_fields[] = {
     {"dangerouslyAllowAllUnixSockets", JSONDEC_BOOL, 0,
      offsetof(struct managed_network, allow_all_unix_sockets), JSONDEC_NO_PRESENT, NULL, NULL},
 };
-static const struct jsondec_struct managed_struct = {"ManagedNetworkSandboxContext",
-                                                     managed_fields, ARRAY_LEN(managed_fields)};
+static const struct jsondec_struct managed_struct = {"ManagedNetworkSandboxContext", managed_fields,
+                                                     ARRAY_LEN(managed_fields)};
 
 struct sandbox_context {
     const struct json_node *permissions;
@@ -30,8 +30,8 @@ static const struct jsondec_field sandbox_fields[] = {
     {"permissions", JSONDEC_NODE, JSONDEC_REQUIRED, offsetof(struct sandbox_context, permissions),
      JSONDEC_NO_PRESENT, NULL, NULL},
 };
-static const struct jsondec_struct sandbox_struct = {"WireFileSystemSandboxContext",
-                                                     sandbox_fields, ARRAY_LEN(sandbox_fields)};
+static const struct jsondec_struct sandbox_struct = {"WireFileSystemSandboxContext", sandbox_fields,
+                                                     ARRAY_LEN(sandbox_fields)};
 
 /* The string at `key` of an object, or {NULL, 0}. */
 static struct str sandbox_text(const struct json_node *object, const char *key) {

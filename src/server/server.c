@@ -1,16 +1,19 @@
 #include "server/server.h"
 
 #include "base/log.h"
+#include "server/attach.h"
 #include "server/info.h"
 #include "server/job.h"
 #include "server/listener.h"
 #include "server/methods.h"
+#include "server/report.h"
 #include "server/session.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <sodium.h>
 #include <sys/signalfd.h>
+#include <time.h>
 
 /* -- connections -- */
 
@@ -20,6 +23,7 @@ static struct server *server_of(struct conn *c) {
 
 static void server_on_open(struct conn *c) {
     c->user = rpc_peer_new(&server_of(c)->rpc, c);
+    report_connected(c);
     if (c->user == NULL)
         conn_end(c, 1011, "out of memory");
 }
@@ -37,6 +41,8 @@ static void server_on_pressure(struct conn *c, bool high) {
         proc_gate_close(&s->gate);
     else if (s != NULL)
         proc_gate_open(&s->gate);
+    if (s != NULL && !high)
+        attach_resume(s);
     if (!high)
         rpc_peer_resume(p);
 }
@@ -46,6 +52,7 @@ static void server_on_input_end(struct conn *c) {
 }
 
 static void server_on_gone(struct conn *c) {
+    report_disconnected(c);
     if (c->user != NULL)
         rpc_peer_free(steal_ptr(&c->user));
 }
@@ -57,12 +64,25 @@ static void server_on_closed(struct conn *c) {
         server_stop(s);
 }
 
+static void server_on_refused(struct conn *c, int status, enum http_refusal why,
+                              const char *reason) {
+    enum metrics_refusal kind = why == HTTP_FROM_PAGE  ? METRICS_ORIGIN
+                                : why == HTTP_BAD_HOST ? METRICS_HOST
+                                                       : METRICS_AUTH;
+    report_turned_away(server_of(c), kind, c->peer, status, reason);
+}
+
+static int server_put_metrics(void *owner, struct buf *b) {
+    return metrics_put(owner, b);
+}
+
 static const struct conn_ops server_conn_ops = {
     .open = server_on_open,
     .message = server_on_message,
     .pressure = server_on_pressure,
     .input_end = server_on_input_end,
     .gone = server_on_gone,
+    .refused = server_on_refused,
     .closed = server_on_closed,
 };
 
@@ -73,13 +93,41 @@ static void server_on_peer_gone(struct rpc_peer *p) {
 
 /* -- stopping -- */
 
+static void server_stop_now(struct server *s);
+
+/* Whether a client has yet to hear of an end; the grace period bounds the wait. */
+static bool server_has_news(const struct server *s) {
+    list_for_each(n, &s->conns.conns) {
+        const struct conn *c = list_entry(n, struct conn, node);
+        const struct rpc_peer *p = c->user;
+        const struct session *session = p != NULL ? p->user : NULL;
+        if (conn_is_open(c) && (c->outq.bytes > 0 || (session != NULL && session->running > 0)))
+            return true;
+    }
+    return false;
+}
+
 void server_check_stopped(struct server *s) {
-    if (s->stopping && s->procs.spawner.live == 0)
+    if (s->procs.spawner.live > 0)
+        return;
+    if (s->stopping)
         s->loop.stop = true;
+    else if (s->draining && server_has_news(s))
+        (void)!loop_timer_set(&s->loop, &s->drain_timer, SERVER_DRAIN_MS * LOOP_MS);
+    else if (s->draining)
+        server_stop_now(s);
+}
+
+static void server_on_drain_timer(struct loop_timer *t) {
+    server_check_stopped(container_of(t, struct server, drain_timer));
 }
 
 static void server_on_stop_timer(struct loop_timer *t) {
     struct server *s = container_of(t, struct server, stop_timer);
+    if (!s->stopping) { /* the grace period is over */
+        server_stop_now(s);
+        return;
+    }
     log_error("%zu processes could not be ended in time", s->procs.spawner.live);
     s->loop.stop = true;
 }
@@ -91,11 +139,7 @@ static void server_end_sessions(struct server *s) {
     }
 }
 
-void server_stop(struct server *s) {
-    if (s->stopping) {
-        s->loop.stop = true; /* asked twice: at once */
-        return;
-    }
+static void server_stop_now(struct server *s) {
     s->stopping = true;
     listener_close(s);
     list_for_each(n, &s->conns.conns) {
@@ -107,6 +151,34 @@ void server_stop(struct server *s) {
     if (loop_timer_set(&s->loop, &s->stop_timer, SERVER_STOP_MS * LOOP_MS) < 0)
         s->loop.stop = true;
     loop_defer(&s->loop, &s->stop_task);
+}
+
+/* SIGTERM to everything that runs; clients are served meanwhile. */
+static void server_drain(struct server *s) {
+    s->draining = true;
+    listener_close(s);
+    for (size_t i = 0; i < s->sessions.nbuckets; i++) {
+        for (struct hash_node *n = s->sessions.buckets[i]; n != NULL; n = n->next) {
+            struct session *session = container_of(n, struct session, node);
+            list_for_each(it, &session->order) {
+                proc_ask_to_end(&list_entry(it, struct job, order)->proc);
+            }
+            list_for_each(it, &session->leftovers) {
+                proc_ask_to_end(&list_entry(it, struct job, link)->proc);
+            }
+        }
+    }
+    if (loop_timer_set(&s->loop, &s->stop_timer, s->opt->shutdown_grace_ms * LOOP_MS) < 0)
+        server_stop_now(s);
+}
+
+void server_stop(struct server *s) {
+    if (s->stopping)
+        s->loop.stop = true; /* asked twice: at once */
+    else if (s->draining || s->opt->shutdown_grace_ms == 0 || s->procs.spawner.live == 0)
+        server_stop_now(s);
+    else
+        server_drain(s);
 }
 
 /* Runs after the connections have let go of their sessions. */
@@ -121,8 +193,11 @@ static void server_on_stop_task(struct loop_task *t) {
 
 static void server_on_hangup(struct server *s) {
     _cleanup_err_ struct err e = ERR_INIT;
-    if (s->opt->auth_file == NULL)
+    audit_reopen(&s->audit);
+    if (s->opt->auth_file == NULL && !audit_enabled(&s->audit))
         server_stop(s);
+    else if (s->opt->auth_file == NULL)
+        log_info("audit log opened again");
     else if (options_reload_auth(s->opt, &e) < 0)
         log_error("the token stays as it was: %s", err_msg(&e));
     else
@@ -165,7 +240,8 @@ int server_init(struct server *s, struct options *opt, struct rlimit nofile, str
                          .listener = {.fd = -1},
                          .signals = {.fd = -1, .fn = server_on_signal},
                          .stop_timer.fn = server_on_stop_timer,
-                         .stop_task.fn = server_on_stop_task};
+                         .stop_task.fn = server_on_stop_task,
+                         .drain_timer.fn = server_on_drain_timer};
     list_init(&s->detached);
     list_init(&s->retained);
     list_init(&s->emptied);
@@ -173,6 +249,10 @@ int server_init(struct server *s, struct options *opt, struct rlimit nofile, str
     hash_init(&s->sessions);
     randombytes_buf(s->write_key, sizeof s->write_key);
     int r = loop_init(&s->loop, NULL);
+    struct timespec ts;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    s->started = s->loop.now;
+    s->started_unix = (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
     if (r == 0)
         r = server_watch_signals(s);
     if (r == 0)
@@ -182,15 +262,21 @@ int server_init(struct server *s, struct options *opt, struct rlimit nofile, str
         r = conn_host_init(&s->conns, &s->loop, &server_conn_ops, &opt->auth, s);
     if (r == 0)
         r = info_build(s);
+    s->conns.metrics = opt->metrics ? server_put_metrics : NULL;
+    s->conns.http_hosts = opt->http_hosts;
+    s->conns.http_host_count = opt->http_host_count;
     size_t lanes = (size_t)MIN(opt->concurrent_requests, (uint64_t)SERVER_LANES_MAX);
     rpc_host_init(&s->rpc, &s->loop, methods_table, methods_count, lanes, server_on_peer_gone);
-    return r < 0 ? err_os(e, ERR_INTERNAL, -r) : 0;
+    if (r < 0)
+        return err_os(e, ERR_INTERNAL, -r);
+    return opt->audit_log != NULL ? audit_open(&s->audit, opt->audit_log, e) : 0;
 }
 
 int server_listen(struct server *s, struct err *e) {
-    int r = s->opt->listen == OPTIONS_LISTEN_STDIO
-                ? conn_stdio(&s->conns, STDIN_FILENO, STDOUT_FILENO)
-                : listener_open(s);
+    if (s->opt->listen != OPTIONS_LISTEN_STDIO)
+        return listener_open(s, e);
+    int r = conn_stdio(&s->conns, STDIN_FILENO, STDOUT_FILENO);
+    s->metrics.connections++;
     return r < 0 ? err_os(e, ERR_INTERNAL, -r) : 0;
 }
 
@@ -213,4 +299,5 @@ void server_fini(struct server *s) {
     passwd_fini(&s->passwd);
     buf_fini(&s->info);
     loop_fini(&s->loop);
+    audit_close(&s->audit);
 }

@@ -8,14 +8,15 @@
 #include "net/conn.h"
 #include "proc/proc.h"
 #include "rpc/rpc.h"
+#include "server/audit.h"
+#include "server/metrics.h"
 #include "server/options.h"
 
-#define SERVER_RETAINED_MAX (64u << 20)  /* bytes of output kept by closed processes */
-#define SERVER_ENTRIES_MAX (64u << 20)   /* bytes of entries of closed processes, without output */
-#define SERVER_DETACHED_MAX 4096         /* sessions without a connection kept */
-#define SERVER_OUTPUT_RETAINED (1u << 20) /* bytes of output kept per process */
-#define SERVER_LANES_MAX 1024            /* more --concurrent-requests are taken as this */
-#define SERVER_STOP_MS 2000              /* at most, for the last processes to die */
+#define SERVER_ENTRIES_MAX (64u << 20) /* bytes of entries of closed processes, without output */
+#define SERVER_DETACHED_MAX 4096       /* sessions without a connection kept */
+#define SERVER_LANES_MAX 1024          /* more --concurrent-requests are taken as this */
+#define SERVER_DRAIN_MS 5              /* between looks whether clients have been told */
+#define SERVER_STOP_MS 2000            /* at most, for the last processes to die */
 
 struct server {
     struct loop loop;
@@ -24,8 +25,8 @@ struct server {
     struct rpc_host rpc;
     struct proc_host procs;
 
-    struct hash sessions;  /* struct session by id */
-    struct list detached;  /* of them, those without a connection, longest first */
+    struct hash sessions; /* struct session by id */
+    struct list detached; /* of them, those without a connection, longest first */
     size_t detached_count;
 
     struct list retained;  /* struct job: closed ones, longest first */
@@ -34,18 +35,27 @@ struct server {
     size_t entry_bytes;    /* of the entries themselves */
     struct list dying;     /* struct job: ended, waiting for their last descendant to die */
 
+    struct metrics metrics;
+    struct audit audit;
+    uint64_t started;      /* loop time */
+    double started_unix;   /* the same moment in seconds of Unix time */
     uint8_t write_key[16]; /* for digests of write ids */
+    uint64_t last_attach_id;
     struct passwd_entry passwd;
-    const char *shell;     /* the user's shell */
-    struct buf info;       /* environmentInfo, as JSON */
+    const char *shell; /* the user's shell */
+    struct buf info;   /* environmentInfo, as JSON */
 
     struct loop_io listener; /* fd -1: none */
     struct loop_timer accept_timer;
+    dev_t socket_dev; /* identify the socket file to remove at the end; socket_ino 0: none */
+    ino_t socket_ino;
     bool accept_failing; /* descriptors or memory are short */
     struct loop_io signals;
+    bool draining; /* told to stop: processes have their grace period */
     bool stopping;
     struct loop_timer stop_timer;
     struct loop_task stop_task;
+    struct loop_timer drain_timer; /* all processes are gone, clients are still being told */
 };
 
 /* 0, or -errno with a message in e fit for the user. */
@@ -60,7 +70,10 @@ MUST_CHECK int server_run(struct server *s);
 
 void server_fini(struct server *s);
 
-/* Begins to stop: connections get a close frame, all processes are killed. */
+/*
+ * Begins to stop: after the grace period, if there is one and processes run, connections get a
+ * close frame and all processes are killed. Asked again it does not wait.
+ */
 void server_stop(struct server *s);
 
 /* Whoever waited for processes to die looks again. */

@@ -1,6 +1,7 @@
 #include "server/session.h"
 
 #include "base/log.h"
+#include "server/attach.h"
 #include "server/job.h"
 
 #include <errno.h>
@@ -41,6 +42,8 @@ struct session *session_new(struct server *server, struct rpc_peer *peer, struct
     s->server = server;
     uuid_random(s->id);
     hash_init(&s->jobs);
+    list_init(&s->order);
+    list_init(&s->views);
     list_init(&s->leftovers);
     list_init(&s->detached_node);
     proc_gate_init(&s->gate);
@@ -83,6 +86,7 @@ struct session *session_resume(struct server *server, struct str id, struct rpc_
 void session_detach(struct session *s) {
     struct server *server = s->server;
     s->peer = NULL;
+    attach_end_session(s);
     loop_timer_del(&server->loop, &s->probe);
     uint64_t ttl = server->opt->session_ttl_ms;
     if (server->stopping || server->opt->listen == OPTIONS_LISTEN_STDIO || ttl == 0 ||
@@ -108,10 +112,8 @@ void session_end(struct session *s) {
         server->detached_count--;
     }
     hash_remove(&server->sessions, &s->node);
-    for (size_t i = 0; i < s->jobs.nbuckets; i++) {
-        while (s->jobs.nbuckets > 0 && s->jobs.buckets[i] != NULL)
-            job_kill(container_of(s->jobs.buckets[i], struct job, node));
-    }
+    for (struct list *n; (n = list_first(&s->order)) != NULL;)
+        job_kill(list_entry(n, struct job, order));
     for (struct list *n; (n = list_first(&s->leftovers)) != NULL;)
         job_kill(list_entry(n, struct job, link));
     hash_fini(&s->jobs);

@@ -15,22 +15,26 @@ struct session {
     struct hash_node node;
     char id[UUID_LEN + 1];
     struct server *server;
-    struct rpc_peer *peer;     /* NULL = detached */
-    struct hash jobs;          /* struct job by process id */
+    struct rpc_peer *peer;            /* NULL = detached */
+    bool wants_started, wants_failed; /* its client asked for process/started, process/failed */
+    struct hash jobs;                 /* struct job by process id */
+    struct list order;                /* the same, oldest first */
+    size_t running;                   /* of them, those not closed */
+    struct list views;                /* struct attach: what its connection watches */
     struct list leftovers;     /* struct job: no longer in the table, with descendants alive */
     struct proc_gate gate;     /* closed while the connection's output queue is high */
     struct list detached_node; /* in server->detached */
     struct loop_timer ttl;
-    struct loop_timer probe;   /* running: the connection is being asked for a sign of life */
-    uint64_t probe_rx;         /* bytes it had received when asked */
+    struct loop_timer probe; /* running: the connection is being asked for a sign of life */
+    uint64_t probe_rx;       /* bytes it had received when asked */
 };
 
 /* A new session attached to `peer`. NULL with e set. */
 struct session *session_new(struct server *s, struct rpc_peer *peer, struct err *e);
 
 /*
- * Attaches the session with that id to `peer`. NULL with e set: unknown, or attached elsewhere (then
- * the other connection is asked for a sign of life and loses the session if it gives none).
+ * Attaches the session with that id to `peer`. NULL with e set: unknown, or attached elsewhere
+ * (then the other connection is asked for a sign of life and loses the session if it gives none).
  */
 struct session *session_resume(struct server *s, struct str id, struct rpc_peer *peer,
                                struct err *e);

@@ -2,97 +2,78 @@
 
 #include "base/uri.h"
 #include "base/uuid.h"
-#include "json/jsondec.h"
+#include "json/jsonw.h"
+#include "server/params.h"
 #include "server/job.h"
+#include "server/report.h"
 #include "server/sandbox_params.h"
+#include "server/start_shape.h"
 
 #include <errno.h>
 
 /* Where programs are looked up when the command has no PATH. */
 #define START_DEFAULT_PATH "/usr/local/bin:/bin:/usr/bin"
-#define START_ROWS 24
-#define START_COLS 80
 
 /* -- decoding -- */
 
-#define FIELD(type, member, wire, kind_, flags_)                                                   \
-    {.name = (wire), .kind = (kind_), .flags = (flags_), .offset = offsetof(struct type, member),  \
-     .present = JSONDEC_NO_PRESENT}
-#define FIELD_P(type, member, has, wire, kind_, flags_)                                            \
-    {.name = (wire), .kind = (kind_), .flags = (flags_), .offset = offsetof(struct type, member),  \
-     .present = offsetof(struct type, has)}
-
 static const struct jsondec_field metadata_fields[] = {
-    FIELD_P(start_metadata, thread_id, has_thread_id, "threadId", JSONDEC_STR, JSONDEC_NULLABLE),
-    FIELD_P(start_metadata, tool_call_id, has_tool_call_id, "toolCallId", JSONDEC_STR,
-            JSONDEC_NULLABLE),
+    PARAM_HAS(start_metadata, thread_id, has_thread_id, "threadId", JSONDEC_STR, JSONDEC_NULLABLE),
+    PARAM_HAS(start_metadata, tool_call_id, has_tool_call_id, "toolCallId", JSONDEC_STR,
+              JSONDEC_NULLABLE),
 };
-static const struct jsondec_struct metadata_struct = {"ExecMetadata", metadata_fields,
-                                                      ARRAY_LEN(metadata_fields)};
+static const struct jsondec_struct metadata_struct = PARAM_STRUCT("ExecMetadata", metadata_fields);
 
 static const struct jsondec_field policy_fields[] = {
-    FIELD(start_env_policy, inherit_node, "inherit", JSONDEC_NODE, JSONDEC_REQUIRED),
-    FIELD(start_env_policy, ignore_default_excludes, "ignoreDefaultExcludes", JSONDEC_BOOL,
-          JSONDEC_REQUIRED),
-    FIELD(start_env_policy, exclude, "exclude", JSONDEC_STRS, JSONDEC_REQUIRED),
-    FIELD(start_env_policy, set, "set", JSONDEC_STRMAP, JSONDEC_REQUIRED),
-    FIELD(start_env_policy, include_only, "includeOnly", JSONDEC_STRS, JSONDEC_REQUIRED),
+    PARAM(start_env_policy, inherit_node, "inherit", JSONDEC_NODE),
+    PARAM(start_env_policy, ignore_default_excludes, "ignoreDefaultExcludes", JSONDEC_BOOL),
+    PARAM(start_env_policy, exclude, "exclude", JSONDEC_STRS),
+    PARAM(start_env_policy, set, "set", JSONDEC_STRMAP),
+    PARAM(start_env_policy, include_only, "includeOnly", JSONDEC_STRS),
 };
-static const struct jsondec_struct policy_struct = {"ExecEnvPolicy", policy_fields,
-                                                    ARRAY_LEN(policy_fields)};
+static const struct jsondec_struct policy_struct = PARAM_STRUCT("ExecEnvPolicy", policy_fields);
 
 static const struct jsondec_field shell_fields[] = {
-    FIELD(start_shell, name, "name", JSONDEC_STR, JSONDEC_REQUIRED),
-    FIELD(start_shell, path, "path", JSONDEC_STR, JSONDEC_REQUIRED),
+    PARAM(start_shell, name, "name", JSONDEC_STR),
+    PARAM(start_shell, path, "path", JSONDEC_STR),
 };
-static const struct jsondec_struct shell_struct = {"ShellInfo", shell_fields,
-                                                   ARRAY_LEN(shell_fields)};
+static const struct jsondec_struct shell_struct = PARAM_STRUCT("ShellInfo", shell_fields);
 
 static const struct jsondec_field snapshot_fields[] = {
-    FIELD(start_snapshot, scope_id, "scopeId", JSONDEC_STR, JSONDEC_REQUIRED),
-    {.name = "shell",
-     .kind = JSONDEC_STRUCT,
-     .flags = JSONDEC_REQUIRED,
-     .offset = offsetof(struct start_snapshot, shell),
-     .present = JSONDEC_NO_PRESENT,
-     .sub = &shell_struct},
+    PARAM(start_snapshot, scope_id, "scopeId", JSONDEC_STR),
+    PARAM_SUB(start_snapshot, shell, "shell", &shell_struct, JSONDEC_REQUIRED),
 };
-static const struct jsondec_struct snapshot_struct = {"ShellSnapshotRequest", snapshot_fields,
-                                                      ARRAY_LEN(snapshot_fields)};
+static const struct jsondec_struct snapshot_struct =
+    PARAM_STRUCT("ShellSnapshotRequest", snapshot_fields);
+
+static const struct jsondec_field size_fields[] = {
+    PARAM(start_size, rows, "rows", JSONDEC_U16),
+    PARAM(start_size, cols, "cols", JSONDEC_U16),
+};
+const struct jsondec_struct start_size_struct = PARAM_STRUCT("TerminalSize", size_fields);
 
 static const struct jsondec_field start_fields[] = {
-    FIELD(start_params, process_id, "processId", JSONDEC_STR, JSONDEC_REQUIRED),
-    {.name = "metadata",
-     .kind = JSONDEC_STRUCT,
-     .flags = JSONDEC_NULLABLE,
-     .offset = offsetof(struct start_params, metadata),
-     .present = JSONDEC_NO_PRESENT,
-     .sub = &metadata_struct},
-    FIELD(start_params, argv, "argv", JSONDEC_STRS, JSONDEC_REQUIRED),
-    FIELD(start_params, cwd, "cwd", JSONDEC_STR, JSONDEC_REQUIRED),
-    {.name = "envPolicy",
-     .kind = JSONDEC_STRUCT,
-     .flags = JSONDEC_NULLABLE,
-     .offset = offsetof(struct start_params, env_policy),
-     .present = offsetof(struct start_params, has_env_policy),
-     .sub = &policy_struct},
-    {.name = "shellSnapshot",
-     .kind = JSONDEC_STRUCT,
-     .flags = JSONDEC_NULLABLE,
-     .offset = offsetof(struct start_params, snapshot),
-     .present = JSONDEC_NO_PRESENT,
-     .sub = &snapshot_struct},
-    FIELD(start_params, env, "env", JSONDEC_STRMAP, JSONDEC_REQUIRED),
-    FIELD(start_params, tty, "tty", JSONDEC_BOOL, JSONDEC_REQUIRED),
-    FIELD(start_params, pipe_stdin, "pipeStdin", JSONDEC_BOOL, 0),
-    FIELD_P(start_params, arg0, has_arg0, "arg0", JSONDEC_STR, JSONDEC_NULLABLE),
-    FIELD(start_params, sandbox, "sandbox", JSONDEC_NODE, JSONDEC_NULLABLE),
-    FIELD(start_params, enforce_managed_network, "enforceManagedNetwork", JSONDEC_BOOL, 0),
-    FIELD(start_params, managed_network, "managedNetwork", JSONDEC_NODE, JSONDEC_NULLABLE),
-    FIELD(start_params, network_proxy, "networkProxy", JSONDEC_NODE, JSONDEC_NULLABLE),
+    PARAM(start_params, process_id, "processId", JSONDEC_STR),
+    PARAM_SUB(start_params, metadata, "metadata", &metadata_struct, JSONDEC_NULLABLE),
+    PARAM(start_params, argv, "argv", JSONDEC_STRS),
+    PARAM(start_params, cwd, "cwd", JSONDEC_STR),
+    PARAM_SUB_HAS(start_params, env_policy, has_env_policy, "envPolicy", &policy_struct,
+                  JSONDEC_NULLABLE),
+    PARAM_SUB(start_params, snapshot, "shellSnapshot", &snapshot_struct, JSONDEC_NULLABLE),
+    PARAM(start_params, env, "env", JSONDEC_STRMAP),
+    PARAM_HAS(start_params, tty, has_tty, "tty", JSONDEC_BOOL, 0),
+    PARAM_HAS(start_params, pipe_stdin, has_pipe_stdin, "pipeStdin", JSONDEC_BOOL, 0),
+    PARAM_HAS(start_params, arg0, has_arg0, "arg0", JSONDEC_STR, JSONDEC_NULLABLE),
+    PARAM_OPT(start_params, sandbox, "sandbox", JSONDEC_NODE, JSONDEC_NULLABLE),
+    PARAM_OPT(start_params, enforce_managed_network, "enforceManagedNetwork", JSONDEC_BOOL, 0),
+    PARAM_OPT(start_params, managed_network, "managedNetwork", JSONDEC_NODE, JSONDEC_NULLABLE),
+    PARAM_OPT(start_params, network_proxy, "networkProxy", JSONDEC_NODE, JSONDEC_NULLABLE),
+    /* Extensions. */
+    PARAM_OPT(start_params, io, "io", JSONDEC_NODE, JSONDEC_NULLABLE),
+    PARAM_SUB_HAS(start_params, size, has_size, "size", &start_size_struct, JSONDEC_NULLABLE),
+    PARAM_HAS(start_params, timeout_ms, has_timeout, "timeoutMs", JSONDEC_U64, JSONDEC_NULLABLE),
+    PARAM_OPT(start_params, limits_node, "limits", JSONDEC_NODE, JSONDEC_NULLABLE),
 };
-static const struct jsondec_struct start_struct = {"WireExecParams", start_fields,
-                                                   ARRAY_LEN(start_fields)};
+static const struct jsondec_struct start_struct = PARAM_STRUCT("WireExecParams", start_fields);
 
 static int start_decode_policy(struct start_params *p, struct err *e) {
     static const char *const names[] = {
@@ -114,10 +95,37 @@ static int start_decode_cwd(const struct start_params *p, struct err *e) {
     return r;
 }
 
+int start_check_size(const struct start_size *size, struct err *e) {
+    if (size->rows > 0 && size->cols > 0)
+        return 0;
+    return err_set(e, ERR_INVALID_PARAMS, "rows and cols must be at least 1");
+}
+
+static int start_check_extensions(const struct start_params *p, struct err *e) {
+    if (!p->has_tty && p->io == NULL)
+        return err_set(e, ERR_INVALID_PARAMS, "missing field `tty`");
+    if (p->has_size && !p->tty)
+        return err_set(e, ERR_INVALID_PARAMS, "size needs a PTY");
+    if (p->has_timeout && p->timeout_ms == 0)
+        return err_set(e, ERR_INVALID_PARAMS, "timeoutMs must be at least 1");
+    return p->has_size ? start_check_size(&p->size, e) : 0;
+}
+
 int start_decode(const struct json_node *params, void *out, struct err *e) {
     struct start_params *p = out;
     *p = (struct start_params){0};
-    int r = jsondec(&start_struct, params, p, e);
+    const struct json_node *flat = params;
+    p->shape = start_shape_of(params, &flat);
+    if (flat != params && params->count != 1) /* a member beside it would be ignored */
+        return err_set(e, ERR_INVALID_PARAMS, "direct and prepared stand alone in the params");
+    int r = p->shape == START_PREPARED ? start_decode_prepared(flat, p, e)
+                                       : jsondec(&start_struct, flat, p, e);
+    if (r == 0 && p->io != NULL)
+        r = start_decode_io(p, e);
+    if (r == 0 && p->limits_node != NULL)
+        r = start_decode_limits(p, e);
+    if (r == 0)
+        r = start_check_extensions(p, e);
     if (r == 0 && p->has_env_policy)
         r = start_decode_policy(p, e);
     if (r == 0)
@@ -126,6 +134,8 @@ int start_decode(const struct json_node *params, void *out, struct err *e) {
         r = err_set(e, ERR_INVALID_PARAMS, "invalid thread ID: not a UUID");
     if (r == 0 && p->process_id.n > JOB_ID_MAX)
         r = err_set(e, ERR_INVALID_PARAMS, "processId must not exceed %d bytes", JOB_ID_MAX);
+    if (p->shape == START_DIRECT && p->sandbox != NULL)
+        p->shape = START_NEITHER;
     return r == 0 ? sandbox_params_check(p, e) : r;
 }
 
@@ -194,15 +204,59 @@ static int start_env(struct job *j, const struct start_params *p, struct spawn_s
     return 0;
 }
 
+/* The command as a JSON array for process/list: as many whole arguments as fit. */
+static int start_keep_argv(struct job *j, const struct start_params *p) {
+    _cleanup_buf_ struct buf b = BUF_INIT(START_ARGV_JSON_MAX);
+    int r = buf_putc(&b, '[');
+    json_for_each(v, p->argv) {
+        size_t n = b.len;
+        if (r == 0 && v != p->argv + 1)
+            r = buf_putc(&b, ',');
+        if (r == 0 && jsonw_str_len(json_str(v)) + b.len + 1 < START_ARGV_JSON_MAX)
+            r = jsonw_str(&b, json_str(v));
+        else
+            b.len = n, r = -ENOBUFS;
+        if (r < 0)
+            break;
+        j->argv_kept++;
+    }
+    j->argv_count = p->argv->count;
+    if (r == -ENOMEM || buf_putc(&b, ']') < 0)
+        return -ENOMEM;
+    j->argv_json = (struct str){steal_ptr(&b.p), b.len};
+    return 0;
+}
+
+/* What needs no process yet but may be refused. */
 static int start_prepare(struct job *j, const struct start_params *p, const char *cwd,
                          struct spawn_spec *spec, struct err *e) {
-    *spec = (struct spawn_spec){
-        .tty = p->tty, .pipe_stdin = p->pipe_stdin, .rows = START_ROWS, .cols = START_COLS};
+    *spec = (struct spawn_spec){.tty = p->tty,
+                                .pipe_stdin = p->pipe_stdin,
+                                .rows = p->has_size ? p->size.rows : START_ROWS,
+                                .cols = p->has_size ? p->size.cols : START_COLS};
     spec->cwd = arena_strdup(&j->start, str_of(cwd));
-    if (spec->cwd == NULL)
+    if (spec->cwd == NULL || start_keep_argv(j, p) < 0)
         return err_os(e, ERR_INTERNAL, ENOMEM);
+    j->proc.timeout_ms = p->has_timeout ? p->timeout_ms : 0;
     int r = start_argv(j, p, spec, e);
-    return r < 0 ? r : start_env(j, p, spec, e);
+    if (r == 0)
+        r = start_env(j, p, spec, e);
+    struct cgroup_host *cgroups = &j->server->procs.cgroups;
+    return r < 0 ? r : limits_plan(&p->limits, cgroups, &j->cgroup, &spec->limits, e);
+}
+
+/* Whether this server takes the request at all. */
+static int start_admit(const struct session *s, const struct start_params *p, struct err *e) {
+    const struct options *o = s->server->opt;
+    if (s->server->draining)
+        return err_set(e, ERR_INVALID_REQUEST, "the server is shutting down");
+    if (p->shape == START_DIRECT && !o->allow_direct_exec)
+        return err_set(e, ERR_INVALID_REQUEST, "direct execution is disabled on this server");
+    if (p->shape == START_PREPARED && !o->allow_prepared_exec)
+        return err_set(e, ERR_INVALID_REQUEST, "prepared execution is disabled on this server");
+    if (o->max_processes > 0 && s->running >= o->max_processes)
+        return err_set(e, ERR_INVALID_REQUEST, "process limit reached (%u)", o->max_processes);
+    return 0;
 }
 
 /* What is checked before the id is reserved, in this order. *cwd is the caller's on success. */
@@ -215,7 +269,7 @@ static int start_check(const struct session *s, const struct start_params *p, ch
         r = err_set(e, ERR_INVALID_PARAMS, "argv must not be empty");
     if (r == 0 && job_find(s, p->process_id) != NULL)
         r = err_about(e, ERR_INVALID_REQUEST, "process ", p->process_id, " already exists");
-    return r;
+    return r < 0 ? r : start_admit(s, p, e);
 }
 
 enum rpc_outcome start_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
@@ -223,23 +277,29 @@ enum rpc_outcome start_run(struct rpc_call *c, void *params, struct buf *result,
     const struct start_params *p = params;
     struct session *s = c->peer->user;
     _cleanup_free_ char *cwd = NULL;
-    if (start_check(s, p, &cwd, e) < 0)
+    if (start_check(s, p, &cwd, e) < 0) {
+        report_refused(c, p, e);
         return RPC_ERROR;
+    }
     struct job *j = job_new(s, p->process_id);
     if (j == NULL) {
         err_os(e, ERR_INTERNAL, ENOMEM);
         return RPC_ERROR;
     }
-    struct spawn_spec spec;
+    struct spawn_spec spec = {0};
     if (start_prepare(j, p, cwd, &spec, e) < 0 || (j->start_call = rpc_keep(c, e)) == NULL) {
+        report_refused(c, p, e);
+        limits_steps_fini(&spec.limits);
         job_free(j);
         return RPC_ERROR;
     }
     struct rpc_call *call = j->start_call;
     int r = job_start(j, &spec);
+    limits_steps_fini(&spec.limits);
     if (r < 0) {
         rpc_forget(call);
         err_os(e, ERR_INTERNAL, -r);
+        report_refused(c, p, e);
         return RPC_ERROR;
     }
     return RPC_LATER;

@@ -1,8 +1,13 @@
 #pragma once
 /* process/start: its parameters and how they become a running process. */
 
+#include "json/jsondec.h"
 #include "proc/env.h"
+#include "proc/limits.h"
 #include "rpc/rpc.h"
+
+/* How a start was asked for: the design notes' two requests, or neither (flat, with a sandbox). */
+enum start_shape { START_DIRECT, START_PREPARED, START_NEITHER };
 
 /* The decoded parameters; slices and nodes borrow from the message. */
 struct start_params {
@@ -28,6 +33,7 @@ struct start_params {
     } snapshot; /* checked, not used */
     const struct json_node *env;
     bool tty, pipe_stdin;
+    bool has_tty, has_pipe_stdin;
     struct str arg0;
     bool has_arg0;
     const struct json_node *sandbox; /* NULL = none */
@@ -35,7 +41,27 @@ struct start_params {
     const struct json_node *managed_network;
     const struct json_node *network_proxy;
     char thread_id[40]; /* the thread id in canonical form */
+    /* Extensions. */
+    enum start_shape shape;
+    const struct json_node *io;
+    struct start_size {
+        uint16_t rows, cols;
+    } size;
+    bool has_size;
+    uint64_t timeout_ms;
+    bool has_timeout;
+    const struct json_node *limits_node;
+    struct limits limits;
 };
+
+#define START_ROWS 24
+#define START_COLS 80
+#define START_ARGV_JSON_MAX 4096 /* bytes of the command kept for process/list */
+
+extern const struct jsondec_struct start_size_struct;
+
+/* rows and cols must be at least 1. 0, or -EINVAL with e set. */
+MUST_CHECK int start_check_size(const struct start_size *size, struct err *e);
 
 /* Decodes and checks the shape. 0, or -EINVAL with e set. */
 int start_decode(const struct json_node *params, void *out, struct err *e);

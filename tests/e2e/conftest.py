@@ -11,6 +11,7 @@ from harness import procfs
 from harness.fleet import Fleet
 from harness.longwaits import LongWaits
 from harness.settings import BINARY, PATIENCE
+from harness.starting import Undecided
 from harness.waiting import until
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -82,6 +83,14 @@ def fleet():
 def server(fleet):
     """A fresh server with default options."""
     return fleet.start()
+
+
+@pytest.fixture
+def undecided(tmp_path):
+    """A program, a copy of sh, that a start gets stuck on until undecided.decide()."""
+    program = Undecided(tmp_path)
+    yield program
+    program.decide()
 
 
 @pytest.fixture(scope="module", autouse=True)

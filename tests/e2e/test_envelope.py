@@ -200,7 +200,7 @@ def test_unknown_method(counter, method):
 
 
 @pytest.mark.parametrize("method", [
-    "process/list", "process/kill", "process/info", "process/close", "process/remove",
+    "process/lists", "process/kill", "process/info", "process/close", "process/remove",
     "process/prewarm", "process/spawn", "process/writeStdin", "process/resizePty",
     "capabilities/loadDiscoveries", "network/policyRequest"])
 def test_methods_that_do_not_exist(counter, method):
@@ -250,7 +250,7 @@ def test_array_params_are_refused(counter, params):
 
 def test_unknown_members_are_ignored(counter):
     answer = one(counter, '{"id":1,"method":"process/terminate",'
-                          '"params":{"processId":"p","zz":1,"mode":"x"}}')
+                          '"params":{"processId":"p","zz":1,"modes":"x"}}')
     assert answer == {"id": 1, "result": {"running": False}}
 
 

@@ -39,8 +39,9 @@ def test_total_of_closed_processes_is_bounded(server):
         assert result["closed"] and result["exitCode"] == i % 100
         assert result["nextSeq"] == process.closed["seq"] + 1
     assert sizes[0] == 0 and sizes[-1] == MIB
-    assert sum(sizes) <= 64 * MIB
-    assert sum(sizes) > 60 * MIB
+    # The head that a snapshot shows counts too: half of the retained size each.
+    held = sum(size + MIB // 2 for size in sizes if size)
+    assert 60 * MIB < held <= 64 * MIB
     # The oldest went first.
     assert sizes == sorted(sizes)
     assert kept(client, running)[0] == MIB
@@ -49,7 +50,8 @@ def test_total_of_closed_processes_is_bounded(server):
     # The bound holds for all sessions of the server together.
     other = server.client()
     fill(other, 10)
-    assert sum(kept(client, p)[0] for p in processes) <= 54 * MIB
+    sizes = [kept(client, p)[0] for p in processes]
+    assert sum(size + MIB // 2 for size in sizes if size) <= 49 * MIB
     client.terminate(running)
 
 

@@ -128,8 +128,8 @@ static void inherits_the_core(void **state) {
 
 static void drops_secrets(void **state) {
     (void)state;
-    char *const inherited[] = {"API_KEY=1",  "monkey=2",   "My_Secret_x=3", "TOKENS=4",
-                               "PASSWORD=5", "KEBOARD=6",  "TOKE=7",        NULL};
+    char *const inherited[] = {"API_KEY=1",  "monkey=2",  "My_Secret_x=3", "TOKENS=4",
+                               "PASSWORD=5", "KEBOARD=6", "TOKE=7",        NULL};
     request("{'env':{},'inherit':'all','exclude':[],'set':{},'only':[]}");
     assert_string_equal(result(inherited), "KEBOARD=6\nPASSWORD=5\nTOKE=7\n");
     request("{'env':{},'inherit':'all','ignore':true,'exclude':[],'set':{},'only':[]}");
@@ -211,11 +211,11 @@ static void restricted_in_what_is_set(void **state) {
 static void restricted_in_what_is_inherited(void **state) {
     (void)state;
     request("{'env':{},'inherit':'all','ignore':true,'exclude':[],'set':{},'only':[]}");
-    assert_string_equal(result(INHERITED("CODEX_EXEC_SERVER_NOISE_AUTH_TOKEN=1",
-                                         "node_repl_auth_token=1", "CODEX_TOOL_CALL_ID=1",
-                                         "CODEX_EXEC_SERVER_EXIT_ON_STDIN_CLOSE=1",
-                                         "CODEX_THREAD_ID=1")),
-                        "CODEX_THREAD_ID=1\n");
+    assert_string_equal(
+        result(INHERITED("CODEX_EXEC_SERVER_NOISE_AUTH_TOKEN=1", "node_repl_auth_token=1",
+                         "CODEX_TOOL_CALL_ID=1", "CODEX_EXEC_SERVER_EXIT_ON_STDIN_CLOSE=1",
+                         "CODEX_THREAD_ID=1")),
+        "CODEX_THREAD_ID=1\n");
 }
 
 /* -- what the server adds -- */

@@ -99,8 +99,16 @@ static void ids(void **state) {
 static void not_a_message(void **state) {
     (void)state;
     static const char *const bad[] = {
-        "[]", "1", "null", "\"x\"", "{}", "{\"id\":1}", "{\"id\":1,\"params\":{}}",
-        "[{\"id\":1,\"method\":\"m\"}]", "{\"method\":1,\"id\":1}", "{\"method\":null,\"id\":1}",
+        "[]",
+        "1",
+        "null",
+        "\"x\"",
+        "{}",
+        "{\"id\":1}",
+        "{\"id\":1,\"params\":{}}",
+        "[{\"id\":1,\"method\":\"m\"}]",
+        "{\"method\":1,\"id\":1}",
+        "{\"method\":null,\"id\":1}",
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_refused(bad[i]);
@@ -145,7 +153,7 @@ static void trace(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(a_request), TEST(a_notification), TEST(kinds), TEST(ids),
+        TEST(a_request),     TEST(a_notification),   TEST(kinds), TEST(ids),
         TEST(not_a_message), TEST(errors_of_a_peer), TEST(trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

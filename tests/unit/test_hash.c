@@ -37,8 +37,8 @@ static void keys_are_bytes(void **state) {
     struct hash h;
     hash_init(&h);
     struct item items[] = {
-        {.key = "", .n = 0},     {.key = "\0", .n = 1},    {.key = "a", .n = 1},
-        {.key = "a\0b", .n = 3}, {.key = "a\0c", .n = 3},  {.key = "A", .n = 1},
+        {.key = "", .n = 0},     {.key = "\0", .n = 1},   {.key = "a", .n = 1},
+        {.key = "a\0b", .n = 3}, {.key = "a\0c", .n = 3}, {.key = "A", .n = 1},
     };
     for (size_t i = 0; i < ARRAY_LEN(items); i++)
         add(&h, &items[i]);

@@ -347,6 +347,96 @@ static void unauthorized(void **state) {
     assert_memory_equal(b.p, want, b.len);
 }
 
+/* -- /metrics -- */
+
+static char *const hosts[] = {"box", "Box.example"};
+
+static void ask_metrics(const char *method, const char *headers, struct http_answer *a) {
+    char text[512];
+    struct http_request r;
+    int n = snprintf(text, sizeof text, "%s /metrics HTTP/1.1\r\n%s\r\n", method, headers);
+    assert_int_equal(parse(text, (size_t)n, &r), n);
+    http_route_metrics(&r, hosts, ARRAY_LEN(hosts), a);
+}
+
+static void metrics_hosts(void **state) {
+    (void)state;
+    static const char *const good[] = {
+        "127.0.0.1",  "127.0.0.1:80", "10.1.2.3:65535", "[::1]",
+        "[::1]:8080", "[fe80::1]",    "localhost",      "LocalHost:1",
+        "box",        "BOX:9090",     "box.example",    "[::ffff:1.2.3.4]",
+    };
+    static const char *const bad[] = {
+        "",           "example.com", "box.evil",     "evil.box",   "localhost.evil",
+        "localhost.", "127.0.0.1.x", "1.2.3",        "0x7f000001", "127.1",
+        "[::1",       "[]",          "::1",          "[::1]x",     "[1.2.3.4]",
+        "box:",       "box:x",       "box:1:2",      "box:999999", "user@localhost",
+        "[::1%lo]",   ":80",         "localhost:-1", "256.0.0.1",  "127.0.0.1,localhost",
+        "2130706433", "[::1]:",      "box:80 ,x",    "localhost/", "[::1]80",
+    };
+    struct http_answer a;
+    char header[128];
+    for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+        snprintf(header, sizeof header, "Host: %s\r\n", good[i]);
+        ask_metrics("GET", header, &a);
+        assert_int_equal(a.action, HTTP_METRICS);
+        assert_int_equal(a.refusal, HTTP_ADMITTED);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        snprintf(header, sizeof header, "Host: %s\r\n", bad[i]);
+        ask_metrics("GET", header, &a);
+        assert_int_equal(a.action, HTTP_REPLY);
+        assert_int_equal(a.status, 403);
+        assert_int_equal(a.refusal, HTTP_BAD_HOST);
+    }
+}
+
+static void metrics_guards(void **state) {
+    (void)state;
+    static const char *const bad[] = {
+        "",
+        "Host: localhost\r\nHost: localhost\r\n",
+        "Host: localhost\r\nSec-Fetch-Mode: cors\r\n",
+        "sec-fetch-site: none\r\nHost: localhost\r\n",
+        "Host: localhost\r\nSEC-FETCH-USER:\r\n",
+        "Host: localhost\r\nSec-Fetch-Anything: x\r\n",
+    };
+    struct http_answer a;
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        ask_metrics("GET", bad[i], &a);
+        assert_int_equal(a.status, 403);
+        assert_int_equal(a.refusal, HTTP_BAD_HOST);
+    }
+    ask_metrics("GET", "Host: localhost\r\nOrigin: http://localhost\r\n", &a);
+    assert_int_equal(a.status, 403);
+    assert_int_equal(a.refusal, HTTP_FROM_PAGE);
+    ask_metrics("POST", "Host: localhost\r\n", &a);
+    assert_int_equal(a.status, 405);
+    assert_string_equal(a.allow, "GET,HEAD");
+    ask_metrics("GET", "Host: localhost\r\nSec-Fetched: x\r\nReferer: x\r\n", &a);
+    assert_int_equal(a.action, HTTP_METRICS);
+}
+
+static void metrics_replies(void **state) {
+    (void)state;
+    static const char head[] = "HTTP/1.1 200 OK\r\n"
+                               "content-type: text/plain; version=0.0.4; charset=utf-8\r\n"
+                               "content-length: 5\r\n" DATE "\r\n";
+    struct http_answer a;
+    _cleanup_buf_ struct buf b = BUF_INIT(4096);
+    ask_metrics("HEAD", "Host: localhost\r\n", &a);
+    a.body = "text\n";
+    assert_int_equal(http_write_reply(&b, &a, NOW), 0);
+    assert_int_equal(b.len, sizeof head - 1);
+    assert_memory_equal(b.p, head, b.len);
+    b.len = 0;
+    ask_metrics("GET", "Host: localhost\r\n", &a);
+    a.body = "text\n";
+    assert_int_equal(http_write_reply(&b, &a, NOW), 0);
+    assert_int_equal(b.len, sizeof head - 1 + 5);
+    assert_memory_equal(b.p + sizeof head - 1, "text\n", 5);
+}
+
 static void dates(void **state) {
     (void)state;
     static const struct {
@@ -385,11 +475,13 @@ static void full_buffer(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exchanges),      cmocka_unit_test(refusals),
-        cmocka_unit_test(early_refusals), cmocka_unit_test(fields),
-        cmocka_unit_test(header_count),   cmocka_unit_test(sizes),
-        cmocka_unit_test(status_lines),   cmocka_unit_test(unauthorized),
-        cmocka_unit_test(dates),          cmocka_unit_test(full_buffer),
+        cmocka_unit_test(exchanges),       cmocka_unit_test(refusals),
+        cmocka_unit_test(early_refusals),  cmocka_unit_test(fields),
+        cmocka_unit_test(header_count),    cmocka_unit_test(sizes),
+        cmocka_unit_test(status_lines),    cmocka_unit_test(unauthorized),
+        cmocka_unit_test(dates),           cmocka_unit_test(full_buffer),
+        cmocka_unit_test(metrics_hosts),   cmocka_unit_test(metrics_guards),
+        cmocka_unit_test(metrics_replies),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -200,6 +200,7 @@ static void test_full_pipe(void **state) {
 
     log_info("back");
     assert_int_equal(log_dropped(), 0);
+    assert_int_equal(log_dropped_total(), 2);
     assert_matches(written(f), "^" STAMP " WARN 2 log lines were dropped\n" STAMP " INFO back\n$");
 }
 

@@ -404,24 +404,15 @@ static void running_until_stopped(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(timers_fire_when_due),
-        TEST(a_timer_moves),
-        TEST(a_timer_removes_another),
-        TEST(a_timer_sets_itself_again),
-        TEST(an_endless_delay_never_ends),
-        TEST(a_due_timer_ends_the_wait),
-        TEST(many_timers_keep_order),
-        TEST(readable_until_read),
-        TEST(nothing_wanted_nothing_told),
-        TEST(removed_means_silent),
-        TEST(removal_inside_a_batch),
-        TEST(removal_of_itself),
-        TEST(a_plain_file_is_refused),
-        TEST(more_than_a_batch),
-        TEST(tasks_run_once_in_order),
-        TEST(tasks_follow_events_and_timers),
-        TEST(a_task_queues_another),
-        TEST(a_task_removes_another),
+        TEST(timers_fire_when_due),        TEST(a_timer_moves),
+        TEST(a_timer_removes_another),     TEST(a_timer_sets_itself_again),
+        TEST(an_endless_delay_never_ends), TEST(a_due_timer_ends_the_wait),
+        TEST(many_timers_keep_order),      TEST(readable_until_read),
+        TEST(nothing_wanted_nothing_told), TEST(removed_means_silent),
+        TEST(removal_inside_a_batch),      TEST(removal_of_itself),
+        TEST(a_plain_file_is_refused),     TEST(more_than_a_batch),
+        TEST(tasks_run_once_in_order),     TEST(tasks_follow_events_and_timers),
+        TEST(a_task_queues_another),       TEST(a_task_removes_another),
         TEST(running_until_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

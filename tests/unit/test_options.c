@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include <cmocka.h>
 
@@ -229,8 +230,10 @@ static void test_listen_unsupported(void **state) {
         "ws:/127.0.0.1:0",
         "wss://127.0.0.1:0",
         "http://127.0.0.1:0",
-        "unix://",
-        "unix:///run/x",
+        "unix:/run/x",
+        "UNIX:///run/x",
+        "fd",
+        "fd://3",
     };
     for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
         char text[256];
@@ -238,6 +241,32 @@ static void test_listen_unsupported(void **state) {
                  "unsupported --listen URL `%s`; expected `ws://IP:PORT` or `stdio`", urls[i]);
         expect_error(text, ARGS("--listen", urls[i]));
     }
+}
+
+static void test_listen_unix(void **state) {
+    (void)state;
+    _cleanup_run_ struct run r = RUN("--listen", "unix:///run/a b/%41");
+    assert_int_equal(r.result, OPTIONS_RUN);
+    assert_int_equal(r.o.listen, OPTIONS_LISTEN_UNIX);
+    const struct sockaddr_un *un = (const struct sockaddr_un *)&r.o.addr;
+    assert_int_equal(un->sun_family, AF_UNIX);
+    assert_string_equal(un->sun_path, "/run/a b/%41");
+    assert_int_equal(r.o.addr_len, sizeof(*un));
+
+    expect_error("invalid unix --listen URL `unix://`; expected `unix:///PATH`",
+                 ARGS("--listen", "unix://"));
+    expect_error("invalid unix --listen URL `unix://run/x`; expected `unix:///PATH`",
+                 ARGS("--listen", "unix://run/x"));
+    char url[sizeof("unix://") + sizeof(un->sun_path)] = "unix:///";
+    memset(url + strlen(url), 'x', sizeof(un->sun_path) - 2);
+    expect_run(ARGS("--listen", url));
+    url[strlen(url)] = 'x';
+    char text[512];
+    snprintf(text, sizeof(text),
+             "invalid unix --listen URL `%s`; the path is longer than %zu bytes", url,
+             sizeof(un->sun_path) - 1);
+    expect_error(text, ARGS("--listen", url));
+    expect_run(ARGS("--listen", "unix:///x", CAPABILITY, "--ws-token-sha256", DIGEST));
 }
 
 static void test_exposed(void **state) {
@@ -251,6 +280,7 @@ static void test_exposed(void **state) {
         {"ws://[::1]:0", false},
         {"ws://[::ffff:127.0.0.1]:0", false},
         {"stdio", false},
+        {"unix:///run/x", false},
         {"ws://0.0.0.0:0", true},
         {"ws://192.0.2.1:0", true},
         {"ws://[::]:0", true},
@@ -505,6 +535,10 @@ static void test_help_and_version(void **state) {
         "--keep-detached",
         "--require-auth",
         "--log-level <LEVEL>",
+        "--config-file <FILE>",
+        "--print-config",
+        "--allow-direct-exec <BOOL>",
+        "--http-host <NAME>",
         "-c, --config",
         "-h, --help",
         "-V, --version",
@@ -730,6 +764,7 @@ int main(void) {
                                        TEST(test_listen_stdio),
                                        TEST(test_listen_invalid),
                                        TEST(test_listen_unsupported),
+                                       TEST(test_listen_unix),
                                        TEST(test_exposed),
                                        TEST(test_usage_form),
                                        TEST(test_missing_value),

@@ -84,8 +84,9 @@ static void what_is_reserved_does_not_count(void **state) {
 
 static void messages_of_all_sizes_in_order(void **state) {
     (void)state;
-    static const size_t sizes[] = {1, OUTQ_SMALL - 1, 1, OUTQ_SMALL, OUTQ_SMALL + 1, 10, OUTQ_LARGE,
-                                   OUTQ_LARGE + 1, 3, 1 << 20, 2, 5000, OUTQ_LARGE - 1, 0, 7};
+    static const size_t sizes[] = {
+        1, OUTQ_SMALL - 1, 1, OUTQ_SMALL, OUTQ_SMALL + 1, 10, OUTQ_LARGE, OUTQ_LARGE + 1,
+        3, 1 << 20,        2, 5000,       OUTQ_LARGE - 1, 0,  7};
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
         put(sizes[i]);
     assert_int_equal(f.q.bytes, f.put);

@@ -91,10 +91,8 @@ static void no_file_no_entry(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(finds_by_number),
-        TEST(the_first_of_several),
-        TEST(an_empty_shell_is_unknown),
-        TEST(damaged_lines_are_passed_over),
+        TEST(finds_by_number),           TEST(the_first_of_several),
+        TEST(an_empty_shell_is_unknown), TEST(damaged_lines_are_passed_over),
         TEST(no_file_no_entry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

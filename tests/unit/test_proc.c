@@ -68,7 +68,7 @@ static void exited_but_held_open(void **state) {
     until(&r.exited);
     assert_int_equal(r.p.exit_code, 3);
     assert_false(r.closed);
-    assert_false(proc_terminate(&r.p));
+    assert_false(proc_terminate(&r.p, 0));
     proc_signal(&r.p, SIGINT);
     assert_int_equal(proc_write(&r.p, "late\n", 5), 0);
     finish(&r);
@@ -336,7 +336,7 @@ static void a_full_queue(void **state) {
         assert_int_equal(loop_once(&f.loop, 50 * LOOP_MS), 0);
     }
     assert_int_equal(proc_write(&r.p, chunk, sizeof chunk), 0);
-    assert_true(proc_terminate(&r.p));
+    assert_true(proc_terminate(&r.p, 0));
     assert_int_equal(proc_write(&r.p, "x", 1), -ECANCELED);
     finish(&r);
 }
@@ -348,7 +348,7 @@ static void the_command_closes_its_input(void **state) {
     until_output(&r, 7);
     for (int i = 0; i < 10; i++)
         assert_int_equal(proc_write(&r.p, "xyz", 3), 0);
-    assert_true(proc_terminate(&r.p));
+    assert_true(proc_terminate(&r.p, 0));
     finish(&r);
 }
 
@@ -357,9 +357,9 @@ static void the_command_closes_its_input(void **state) {
 static void a_terminal(void **state) {
     (void)state;
     static struct run r;
-    struct spawn_spec spec = spec_of(
-        ARGV("/bin/sh", "-c", "test -t 0 && test -t 1 && test -t 2 && stty size && "
-                              "cut -d' ' -f6,7,8 /proc/$$/stat; echo $$"));
+    struct spawn_spec spec = spec_of(ARGV("/bin/sh", "-c",
+                                          "test -t 0 && test -t 1 && test -t 2 && stty size && "
+                                          "cut -d' ' -f6,7,8 /proc/$$/stat; echo $$"));
     spec.tty = true;
     spec.rows = 31;
     spec.cols = 117;

@@ -61,13 +61,13 @@ static void terminate_kills_all_descendants(void **state) {
         skip();
     start_shell(&r, FAMILY);
     read_pids(&r, pids, 3);
-    assert_true(proc_terminate(&r.p));
-    assert_true(proc_terminate(&r.p)); /* again: still running */
+    assert_true(proc_terminate(&r.p, 0));
+    assert_true(proc_terminate(&r.p, 0)); /* again: still running */
     finish(&r);
     assert_int_equal(r.p.signal, SIGKILL);
     for (int i = 0; i < 3; i++)
         assert_false(alive(pids[i]));
-    assert_false(proc_terminate(&r.p));
+    assert_false(proc_terminate(&r.p, 0));
 }
 
 /* Terminated while it makes new sessions as fast as it can. */
@@ -79,7 +79,7 @@ static void terminate_wins_against_forks(void **state) {
     start_shell(&r, "echo ready; i=0; while [ $i -lt 300 ]; do setsid sleep 1000 & i=$((i+1)); "
                     "done; wait");
     until_output(&r, 6);
-    assert_true(proc_terminate(&r.p));
+    assert_true(proc_terminate(&r.p, 0));
     finish(&r); /* gone: nobody is left */
 }
 
@@ -175,7 +175,7 @@ static void a_closed_gate_holds_output_and_exit(void **state) {
     until(&r.gone);
     assert_false(r.exited);
     assert_int_equal(r.n, 0);
-    assert_false(proc_terminate(&r.p));
+    assert_false(proc_terminate(&r.p, 0));
     proc_gate_open(&gate);
     until(&r.closed);
     assert_out(&r, "one\n");
@@ -214,7 +214,7 @@ static void terminate_behind_a_closed_gate(void **state) {
     proc_gate_close(&gate);
     while (list_empty(&gate.held))
         turn();
-    assert_true(proc_terminate(&r.p));
+    assert_true(proc_terminate(&r.p, 0));
     until(&r.gone);
     assert_false(r.exited);
     proc_gate_open(&gate);

@@ -17,7 +17,7 @@ static void random_ones(void **state) {
     uuid_random(b);
     assert_int_equal(strlen(a), UUID_LEN);
     assert_string_not_equal(a, b);
-    assert_int_equal(a[14], '4'); /* version */
+    assert_int_equal(a[14], '4');           /* version */
     assert_non_null(strchr("89ab", a[19])); /* variant */
     for (const char *p = a; *p != '\0'; p++)
         assert_true(*p == '-' || isdigit((unsigned char)*p) || (*p >= 'a' && *p <= 'f'));
@@ -28,12 +28,9 @@ static void random_ones(void **state) {
 static void accepted_forms(void **state) {
     (void)state;
     static const char *const forms[] = {
-        "0123abcd-4567-89ef-abcd-0123456789ab",
-        "0123ABCD-4567-89EF-ABCD-0123456789AB",
-        "0123abcd456789efabcd0123456789ab",
-        "0123ABCD456789EFABCD0123456789AB",
-        "{0123abcd-4567-89ef-abcd-0123456789ab}",
-        "urn:uuid:0123abcd-4567-89ef-abcd-0123456789AB",
+        "0123abcd-4567-89ef-abcd-0123456789ab",   "0123ABCD-4567-89EF-ABCD-0123456789AB",
+        "0123abcd456789efabcd0123456789ab",       "0123ABCD456789EFABCD0123456789AB",
+        "{0123abcd-4567-89ef-abcd-0123456789ab}", "urn:uuid:0123abcd-4567-89ef-abcd-0123456789AB",
     };
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         char out[UUID_LEN + 1];

@@ -3,6 +3,7 @@
 import itertools
 import os
 import select
+import signal
 
 from .waiting import until
 
@@ -157,3 +158,22 @@ def writing(pid):
     except (FileNotFoundError, ProcessLookupError):
         return False
     return words[:1] == [_WRITE] and state(pid) == "S"
+
+
+def kill(pid):
+    """SIGKILL to a process that may be gone already."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def switches(pid):
+    """How often the threads of pid went to sleep so far."""
+    total = 0
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/status", encoding="ascii", errors="replace") as f:
+            for line in f:
+                if line.startswith("voluntary_ctxt_switches:"):
+                    total += int(line.split()[1])
+    return total

@@ -26,6 +26,27 @@ class RpcError(Exception):
         self.code, self.message = error["code"], error["message"]
 
 
+def check_resources(resources):
+    """Checks the shape of what a process used; the peak is null where it cannot be known."""
+    assert set(resources) == {"userTimeMs", "systemTimeMs", "peakMemoryBytes", "wallTimeMs"}
+    assert all(isinstance(v, int) and v >= 0 for k, v in resources.items()
+               if not (k == "peakMemoryBytes" and v is None)), resources
+
+
+def check_extra(params, exited):
+    """Checks the additive members that describe an exit and returns their names."""
+    if not exited:
+        return set()
+    names = set()
+    if "timedOut" in params:
+        assert params["timedOut"] is True
+        names.add("timedOut")
+    if "signal" in params:
+        assert params["exitCode"] > 128 and params["signal"].startswith("SIG"), params
+        names.add("signal")
+    return names
+
+
 class Process:
     """What was notified about one process, in order of arrival."""
 
@@ -57,8 +78,9 @@ class Process:
             return
         self.events.append((seq, kind, params))
         if kind == "exited":
-            extra = {"signal"} if params["exitCode"] > 128 else set()
-            assert set(params) - extra == {"processId", "seq", "exitCode", "sandboxDenied"}, params
+            check_resources(params["resources"])
+            known = {"processId", "seq", "exitCode", "sandboxDenied", "resources"}
+            assert set(params) == known | check_extra(params, True), params
             assert self.exited is None
             self.exited = params
         else:
@@ -75,6 +97,64 @@ class Process:
         return self.exited["exitCode"] if self.exited else None
 
 
+class View:
+    """What one process/attach was told, in order of arrival."""
+
+    def __init__(self, name, attach_id, after):
+        self.name, self.id = name, attach_id
+        self.seen = after
+        self.events = []
+        self.gaps = []
+        self.exited = self.closed = None
+        self.detached = False
+
+    def file(self, method, params):
+        """Checks order and shape of a notification and keeps it."""
+        params = dict(params)
+        assert params.pop("attachId") == self.id
+        assert params.pop("processId") == self.name, params
+        assert self.closed is None and not self.detached, f"notification after the end: {params}"
+        kind = method.partition("/")[2]
+        if kind == "detached":
+            assert not params, params
+            self.detached = True
+            return
+        if kind == "attachGap":
+            assert set(params) == {"fromSeq", "toSeq"}, params
+            assert params["fromSeq"] == self.seen + 1 <= params["toSeq"], params
+            self.gaps.append((params["fromSeq"], params["toSeq"]))
+            self.seen = params["toSeq"]
+            return
+        seq = params.pop("seq")
+        assert seq == self.seen + 1, f"seq {seq} instead of {self.seen + 1}"
+        self.seen = seq
+        if kind == "output":
+            assert set(params) == {"stream", "chunk"}, params.keys()
+            self.events.append((seq, params["stream"], unb64(params["chunk"])))
+        elif kind == "exited":
+            check_resources(params["resources"])
+            known = {"exitCode", "sandboxDenied", "resources"}
+            assert set(params) == known | check_extra(params, True), params
+            self.exited = params
+            self.events.append((seq, kind, params))
+        else:
+            assert kind == "closed" and not params, (method, params)
+            self.closed = seq
+            self.events.append((seq, kind, params))
+
+    def output(self, stream=None):
+        return b"".join(data for _, kind, data in self.events
+                        if isinstance(data, bytes) and stream in (None, kind))
+
+
+def named_process(params):
+    """The process that the params of a start name, whatever their shape."""
+    for shape in ("direct", "Direct", "prepared", "Prepared"):
+        if "processId" not in params and isinstance(params.get(shape), dict):
+            return params[shape].get("processId")
+    return params.get("processId")
+
+
 class Client:
     """One connection. transport needs send_text(text), receive(seconds) and close()."""
 
@@ -86,6 +166,8 @@ class Client:
         self.processes = {}
         # Names of processes by the id of their start, until it is answered.
         self.started_here = {}
+        self.attaching = {}
+        self.views = {}
         self.sinks = {}
         self.make_sink = lambda name: None
         self.other = []
@@ -103,7 +185,9 @@ class Client:
         if params is not None:
             message["params"] = params
         if method == "process/start" and isinstance(params, dict):
-            self.started_here[ident] = params.get("processId")
+            self.started_here[ident] = named_process(params)
+        elif method == "process/attach":
+            self.attaching[ident] = params["processId"], params.get("afterSeq") or 0
         return ident, json.dumps(message, separators=(",", ":"))
 
     def send(self, method, params=None, **extra):
@@ -134,10 +218,18 @@ class Client:
             if name is not None and "result" in message:
                 self.processes[name] = Process(
                     name, 1, self.sinks.pop(name, None) or self.make_sink(name))
+            attach = self.attaching.pop(ident, None) if isinstance(ident, int) else None
+            if attach is not None and "result" in message:
+                view = View(attach[0], message["result"]["attachId"], attach[1])
+                assert view.id not in self.views
+                self.views[view.id] = view
             self.answers.setdefault(ident, []).append(message)
             return message
         params = message.get("params")
-        if message["method"] in ("process/output", "process/exited", "process/closed"):
+        if isinstance(params, dict) and "attachId" in params:
+            assert list(message) == ["method", "params"], message.keys()
+            self.views[params["attachId"]].file(message["method"], params)
+        elif message["method"] in ("process/output", "process/exited", "process/closed"):
             assert list(message) == ["method", "params"], message.keys()
             name = params["processId"]
             if name not in self.processes:
@@ -202,8 +294,8 @@ class Client:
 
     # Life of a connection.
 
-    def initialize(self, resume=None, name="e2e"):
-        params = {"clientName": name}
+    def initialize(self, resume=None, name="e2e", **extra):
+        params = {"clientName": name, **extra}
         if resume is not None:
             params["resumeSessionId"] = resume
         result = self.call("initialize", params)
@@ -275,7 +367,7 @@ class Client:
         name = process if isinstance(process, str) else process.name
         result = self.call("process/read", {"processId": name, **params})
         keys = {"chunks", "nextSeq", "exited", "exitCode", "closed", "failure", "sandboxDenied"}
-        assert set(result) - {"signal"} == keys, result.keys()
+        assert set(result) == keys | check_extra(result, result["exited"]), result.keys()
         assert result["failure"] is None
         return result
 
@@ -283,9 +375,25 @@ class Client:
         name = process if isinstance(process, str) else process.name
         return self.call("process/write", {"processId": name, "chunk": b64(data), **extra})
 
-    def terminate(self, process):
+    def terminate(self, process, **extra):
+        return self.ask("terminate", process, **extra)
+
+    def ask(self, method, process, **params):
+        """A process/ method of one process."""
         name = process if isinstance(process, str) else process.name
-        return self.call("process/terminate", {"processId": name})
+        return self.call(f"process/{method}", {"processId": name, **params})
+
+    def refusal(self, method, process, **params):
+        """Code and text of the error that a process/ method of one process gives."""
+        name = process if isinstance(process, str) else process.name
+        return self.error(f"process/{method}", {"processId": name, **params})
+
+    def attach(self, session, process, **params):
+        """Watches a process of a session; returns what is told about it."""
+        name = process if isinstance(process, str) else process.name
+        result = self.call("process/attach", {"sessionId": session, "processId": name, **params})
+        assert set(result) == {"attachId"}
+        return self.views[result["attachId"]]
 
     def interrupt(self, process):
         name = process if isinstance(process, str) else process.name

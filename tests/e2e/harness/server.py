@@ -34,26 +34,33 @@ def run(*args, env=None, cwd=None, seconds=30, stdin=subprocess.DEVNULL):
     return done.returncode, done.stdout.decode(errors="replace"), err
 
 
+def address_of(url):
+    """Where to connect to a listener: (host, port), or the path of a Unix socket."""
+    if url.startswith("unix:///"):
+        return url.removeprefix("unix://")
+    match = re.fullmatch(r"ws://(\[[0-9a-f:.]+\]|[0-9.]+):([0-9]+)", url)
+    assert match, f"bad listening line {url!r}"
+    host = match.group(1).strip("[]")
+    if host in ("0.0.0.0", "::"):
+        host = "127.0.0.1" if host == "0.0.0.0" else "::1"
+    return host, int(match.group(2))
+
+
 class Server:
     """A server on a WebSocket listener, ready when the constructor returns."""
 
     def __init__(self, *args, env=None, cwd=None, listen="ws://127.0.0.1:0", quiet=True,
-                 preexec=None):
+                 preexec=None, wrapper=(), binary=BINARY):
         self.quiet = quiet
         self.clients = []
         self.stderr_file = tempfile.TemporaryFile()
-        argv = [BINARY, "--listen", listen, *args] if listen else [BINARY, *args]
+        argv = [*wrapper, binary, *(["--listen", listen] if listen else []), *args]
         self.popen = subprocess.Popen(argv, env=environment(env), cwd=cwd, preexec_fn=preexec,
                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                       stderr=self.stderr_file)
         self.pid = self.popen.pid
         self.url = self._read_url()
-        match = re.fullmatch(r"ws://(\[[0-9a-f:.]+\]|[0-9.]+):([0-9]+)", self.url)
-        assert match, f"bad listening line {self.url!r}"
-        host = match.group(1).strip("[]")
-        if host in ("0.0.0.0", "::"):
-            host = "127.0.0.1" if host == "0.0.0.0" else "::1"
-        self.address = (host, int(match.group(2)))
+        self.address = address_of(self.url)
 
     def _read_url(self):
         deadline, line = Deadline(), b""
@@ -79,10 +86,10 @@ class Server:
         """A client that has not sent anything."""
         return Client(self.websocket(**options))
 
-    def client(self, resume=None, **options):
+    def client(self, resume=None, notifications=None, **options):
         """An initialised client."""
         client = self.connect(**options)
-        client.initialize(resume)
+        client.initialize(resume, **({"notifications": notifications} if notifications else {}))
         return client
 
     def http(self):

@@ -76,13 +76,16 @@ def upgrade_request(path="/", headers=(), key="dGhlIHNhbXBsZSBub25jZQ=="):
 
 
 def connect_tcp(address, rcvbuf=None):
+    """A non-blocking connection to (host, port) or to the path of a Unix socket."""
+    local = isinstance(address, str)
     family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock = socket.socket(socket.AF_UNIX if local else family, socket.SOCK_STREAM)
     if rcvbuf:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
     sock.settimeout(Deadline().left())
     sock.connect(address)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if not local:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setblocking(False)
     return sock
 

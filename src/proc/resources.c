@@ -1,0 +1,63 @@
+#include "proc/resources.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The text of /proc/PID/NAME in `text`, NUL-terminated, or false. */
+static bool resources_read_file(pid_t pid, const char *name, char *text, size_t size) {
+    char path[48];
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    return true;
+}
+
+uint64_t resources_peak_of(pid_t pid) {
+    char text[4096];
+    unsigned long kb;
+    const char *f =
+        resources_read_file(pid, "status", text, sizeof text) ? strstr(text, "VmHWM:") : NULL;
+    return f != NULL && sscanf(f, "VmHWM: %lu", &kb) == 1 ? (uint64_t)kb * 1024 : 0;
+}
+
+/* Times and peak of a leader that runs; times of what it waited for count too. */
+static void resources_now(const struct proc *p, struct resources *r) {
+    char text[4096];
+    unsigned long user, sys;
+    long child_user, child_sys;
+    const char *f =
+        resources_read_file(p->pid, "stat", text, sizeof text) ? strrchr(text, ')') : NULL;
+    if (f != NULL && sscanf(f + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld",
+                            &user, &sys, &child_user, &child_sys) == 4) {
+        uint64_t tick_ms = 1000u / (uint64_t)MAX(sysconf(_SC_CLK_TCK), 1L);
+        r->user_ms = (user + (unsigned long)child_user) * tick_ms;
+        r->system_ms = (sys + (unsigned long)child_sys) * tick_ms;
+    }
+    r->peak_bytes = resources_peak_of(p->pid);
+    r->has_peak = r->peak_bytes > 0;
+}
+
+static uint64_t resources_ms(struct timeval tv) {
+    return (uint64_t)tv.tv_sec * 1000 + (uint64_t)tv.tv_usec / 1000;
+}
+
+struct resources resources_of(const struct proc *p) {
+    struct resources r = {0};
+    bool ended = p->reaped;
+    if (p->state == PROC_STARTING)
+        return r;
+    r.wall_ms = ((ended ? p->ended : p->host->loop->now) - p->started) / LOOP_MS;
+    if (ended) {
+        r.user_ms = resources_ms(p->usage.ru_utime);
+        r.system_ms = resources_ms(p->usage.ru_stime);
+        r.peak_bytes = (uint64_t)p->usage.ru_maxrss * 1024;
+        r.has_peak = p->peak_known;
+    } else if (p->spawn.sup != NULL) {
+        resources_now(p, &r);
+    }
+    return r;
+}

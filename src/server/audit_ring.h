@@ -1,0 +1,41 @@
+#pragma once
+/*
+ * Lines on their way to a file, and the thread that writes them there (see audit.h). All calls but
+ * the thread's own come from one thread, and none of them waits for the file but audit_ring_new()
+ * and audit_ring_close().
+ */
+
+#include "base/err.h"
+
+#include <stdint.h>
+
+#define AUDIT_RING (1u << 20) /* bytes that wait to be written */
+#define AUDIT_RETRY_MS 1000   /* between attempts to write to a file that takes nothing */
+#define AUDIT_CLOSE_MS 1000   /* for what is left when the log is closed */
+#define AUDIT_TIME_LEN 24     /* "2026-01-02T03:04:05.678Z" */
+
+struct audit_ring;
+
+/*
+ * Opens the file (O_APPEND, made with mode 0600) and starts the thread, with all signals blocked.
+ * NULL with e set. A FIFO need not have a reader.
+ */
+struct audit_ring *audit_ring_new(const char *path, struct err *e);
+
+/* Gives the thread AUDIT_CLOSE_MS to finish, then gives everything back; NULL is allowed. */
+void audit_ring_close(struct audit_ring *r);
+
+/* Appends whole lines, each with its end. Dropped and counted as one when there is no room. */
+void audit_ring_put(struct audit_ring *r, const char *line, size_t n);
+
+/* Counts a line that could not even be made. */
+void audit_ring_drop(struct audit_ring *r);
+
+/* Lets the thread open the file anew by its name; if that fails it goes on with the old one. */
+void audit_ring_reopen(struct audit_ring *r);
+
+/* Lines that were ever dropped. */
+uint64_t audit_ring_dropped(struct audit_ring *r);
+
+/* The time now, UTC, as RFC 3339 has it. */
+void audit_ring_time(char dst[AUDIT_TIME_LEN + 1]);

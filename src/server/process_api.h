@@ -1,0 +1,23 @@
+#pragma once
+/* The process methods: a decode and a run step for each (rpc/rpc.h); but process/start: start.h. */
+
+#include "rpc/rpc.h"
+
+#define PROCESS_API_METHOD(name)                                                                   \
+    int name##_decode(const struct json_node *params, void *out, struct err *e);                   \
+    enum rpc_outcome name##_run(struct rpc_call *c, void *params, struct buf *result, struct err *e)
+
+/* process_api.c */
+PROCESS_API_METHOD(read);
+PROCESS_API_METHOD(wait);
+PROCESS_API_METHOD(write);
+PROCESS_API_METHOD(close_stdin);
+PROCESS_API_METHOD(resize);
+
+/* process_end.c */
+PROCESS_API_METHOD(signal);
+PROCESS_API_METHOD(terminate);
+
+/* process_view.c */
+PROCESS_API_METHOD(snapshot);
+enum rpc_outcome list_run(struct rpc_call *c, void *params, struct buf *result, struct err *e);

@@ -1,0 +1,121 @@
+#include "server/methods.h"
+#include "server/params.h"
+#include "server/process_api.h"
+#include "server/report.h"
+
+#include <errno.h>
+#include <signal.h>
+
+/* -- process/signal -- */
+
+struct signal_params {
+    struct str process_id;
+    const struct json_node *name;
+    int signo;
+};
+
+static const struct jsondec_field signal_fields[] = {
+    PARAM(signal_params, process_id, "processId", JSONDEC_STR),
+    PARAM(signal_params, name, "signal", JSONDEC_NODE),
+};
+static const struct jsondec_struct signal_struct = PARAM_STRUCT("SignalParams", signal_fields);
+
+/* Words first, then the POSIX names in the same order. */
+static const char *const signal_names[] = {
+    "interrupt", "terminate", "kill",     "hangup",   "quit",    "usr1",    "usr2",
+    "winch",     "stop",      "continue", "SIGINT",   "SIGTERM", "SIGKILL", "SIGHUP",
+    "SIGQUIT",   "SIGUSR1",   "SIGUSR2",  "SIGWINCH", "SIGSTOP", "SIGCONT",
+};
+static const int signal_numbers[] = {SIGINT,  SIGTERM, SIGKILL,  SIGHUP,  SIGQUIT,
+                                     SIGUSR1, SIGUSR2, SIGWINCH, SIGSTOP, SIGCONT};
+_Static_assert(ARRAY_LEN(signal_names) == 2 * ARRAY_LEN(signal_numbers), "two names a signal");
+
+int signal_decode(const struct json_node *params, void *out, struct err *e) {
+    struct signal_params *p = out;
+    *p = (struct signal_params){0};
+    int r = jsondec(&signal_struct, params, out, e);
+    if (r == 0)
+        r = jsondec_variant(p->name, signal_names, ARRAY_LEN(signal_names), e);
+    if (r >= 0)
+        p->signo = signal_numbers[(size_t)r % ARRAY_LEN(signal_numbers)];
+    return MIN(r, 0);
+}
+
+enum rpc_outcome signal_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
+    (void)e;
+    const struct signal_params *p = params;
+    struct job *j = job_find(c->peer->user, p->process_id);
+    if (j != NULL) {
+        report_signal(c, j, p->signo);
+        proc_signal(&j->proc, p->signo);
+    }
+    return method_text(result, "{}");
+}
+
+/* -- process/terminate -- */
+
+struct terminate_params {
+    struct str process_id;
+    const struct json_node *mode;
+    uint64_t grace_ms; /* 0 = at once */
+};
+
+static const struct jsondec_field terminate_fields[] = {
+    PARAM(terminate_params, process_id, "processId", JSONDEC_STR),
+    PARAM_OPT(terminate_params, mode, "mode", JSONDEC_NODE, JSONDEC_NULLABLE),
+};
+static const struct jsondec_struct terminate_struct =
+    PARAM_STRUCT("TerminateParams", terminate_fields);
+
+struct mode_params {
+    const struct json_node *type;
+    uint64_t timeout_ms;
+};
+
+static const struct jsondec_field mode_fields[] = {
+    PARAM_OPT(mode_params, type, "type", JSONDEC_NODE, 0),
+    PARAM_OPT(mode_params, timeout_ms, "timeoutMs", JSONDEC_U64, JSONDEC_NULLABLE),
+};
+static const struct jsondec_struct mode_struct = PARAM_STRUCT("TerminateMode", mode_fields);
+
+static const char *const mode_names[] = {"force", "graceful"};
+
+/* "force", "graceful", {"type":..,"timeoutMs":..} or {"graceful":{"timeoutMs":..}}. */
+static int terminate_decode_mode(struct terminate_params *p, struct err *e) {
+    struct mode_params m = {.timeout_ms = PROC_GRACE_MS};
+    const struct json_node *v = p->mode, *name = v;
+    if (v->type == JSON_OBJECT && json_get(v, "type") == NULL && v->count == 1) {
+        name = v + 1; /* the key names the mode */
+        v = v + 2;
+    }
+    int r = 0;
+    if (v->type == JSON_OBJECT) {
+        r = jsondec(&mode_struct, v, &m, e);
+        if (m.type != NULL)
+            name = m.type;
+    } else if (v != name && v->type != JSON_NULL) {
+        r = jsondec_type_error(v, "struct TerminateMode", e);
+    }
+    if (r == 0)
+        r = jsondec_variant(name, mode_names, ARRAY_LEN(mode_names), e);
+    p->grace_ms = r == 1 ? m.timeout_ms : 0;
+    return MIN(r, 0);
+}
+
+int terminate_decode(const struct json_node *params, void *out, struct err *e) {
+    struct terminate_params *p = out;
+    *p = (struct terminate_params){0};
+    int r = jsondec(&terminate_struct, params, out, e);
+    return r < 0 || p->mode == NULL ? r : terminate_decode_mode(p, e);
+}
+
+enum rpc_outcome terminate_run(struct rpc_call *c, void *params, struct buf *result,
+                               struct err *e) {
+    (void)e;
+    const struct terminate_params *p = params;
+    struct job *j = job_find(c->peer->user, p->process_id);
+    if (j != NULL)
+        report_terminate(c, j, p->grace_ms);
+    bool running = j != NULL && job_terminate(j, p->grace_ms);
+    return method_text(result, running ? "{\"running\":true}" : "{\"running\":false}");
+}

@@ -1,0 +1,202 @@
+#include "server/report.h"
+
+#include "server/status.h"
+
+#define REPORT_TEXT_MAX 1024 /* bytes of a reason or path */
+
+/* The members that say who: the connection, and the session by the first characters of its id. */
+static void report_who(struct audit *a, const struct conn *c, const char *session) {
+    if (c != NULL)
+        audit_text(a, "peer", str_of(c->peer), sizeof c->peer);
+    if (session != NULL && session[0] != '\0')
+        audit_text(a, "session", str_of(session), JOB_SESSION_LEN);
+}
+
+/* Begins a line about a job on behalf of a connection (NULL: nobody's). */
+static void report_begin(const struct job *j, const struct conn *c, const char *event) {
+    struct audit *a = &j->server->audit;
+    audit_begin(a, event);
+    report_who(a, c, j->session_name);
+    audit_json(a, "processId", j->id_json);
+}
+
+static bool report_logged(const struct job *j) {
+    return audit_enabled(&j->server->audit);
+}
+
+/* -- connections -- */
+
+static void report_connection(const struct conn *c, const char *event) {
+    struct server *s = c->host->owner;
+    const struct rpc_peer *p = c->user;
+    const struct session *session = p != NULL ? p->user : NULL;
+    if (!audit_enabled(&s->audit))
+        return;
+    audit_begin(&s->audit, event);
+    report_who(&s->audit, c, session != NULL ? session->id : NULL);
+    audit_end(&s->audit);
+}
+
+void report_connected(const struct conn *c) {
+    report_connection(c, "connect");
+}
+
+void report_disconnected(const struct conn *c) {
+    report_connection(c, "disconnect");
+}
+
+void report_turned_away(struct server *s, enum metrics_refusal why, const char *peer, int status,
+                        const char *reason) {
+    s->metrics.refused[why]++;
+    if (!audit_enabled(&s->audit))
+        return;
+    audit_begin(&s->audit, "refused");
+    audit_text(&s->audit, "peer", str_of(peer), REPORT_TEXT_MAX);
+    audit_text(&s->audit, "what", STR_LIT("connection"), REPORT_TEXT_MAX);
+    if (status != 0)
+        audit_number(&s->audit, "status", status);
+    audit_text(&s->audit, "reason", str_of(reason), REPORT_TEXT_MAX);
+    audit_end(&s->audit);
+}
+
+/* -- starts -- */
+
+void report_refused(const struct rpc_call *c, const struct start_params *p, const struct err *e) {
+    struct server *s = server_of_peer(c->peer);
+    struct audit *a = &s->audit;
+    const struct session *session = c->peer->user;
+    s->metrics.starts_refused++;
+    if (!audit_enabled(a))
+        return;
+    struct audit_argv argv;
+    audit_begin(a, "refused");
+    report_who(a, c->peer->conn, session->id);
+    audit_text(a, "what", STR_LIT("process/start"), REPORT_TEXT_MAX);
+    audit_text(a, "processId", p->process_id, JOB_ID_MAX);
+    audit_argv_begin(a, &argv);
+    json_for_each(v, p->argv) {
+        audit_argv_add(a, &argv, json_str(v));
+    }
+    audit_argv_end(a, &argv);
+    audit_text(a, "reason", err_str(e), REPORT_TEXT_MAX);
+    audit_end(a);
+}
+
+/* What was to be run, of the start that has just been decided. */
+static void report_command(struct job *j) {
+    struct audit *a = &j->server->audit;
+    const struct supervisor *sup = j->proc.spawn.sup;
+    struct audit_argv argv;
+    if (sup == NULL || sup->argv == NULL)
+        return;
+    audit_argv_begin(a, &argv);
+    for (char *const *arg = sup->argv; *arg != NULL; arg++)
+        audit_argv_add(a, &argv, str_of(*arg));
+    audit_argv_end(a, &argv);
+    if (strcmp(sup->program, sup->argv[0]) != 0) /* arg0 was given */
+        audit_text(a, "program", str_of(sup->program), REPORT_TEXT_MAX);
+    audit_text(a, "cwd", str_of(sup->cwd), REPORT_TEXT_MAX);
+    audit_flag(a, "tty", j->proc.tty);
+}
+
+static const struct conn *report_owner(const struct job *j) {
+    const struct rpc_peer *p = j->session != NULL ? j->session->peer : NULL;
+    return p != NULL ? p->conn : NULL;
+}
+
+void report_started(struct job *j) {
+    j->server->metrics.starts++;
+    if (!report_logged(j))
+        return;
+    report_begin(j, report_owner(j), "start");
+    audit_number(&j->server->audit, "pid", j->proc.pid);
+    report_command(j);
+    audit_end(&j->server->audit);
+}
+
+void report_failed(struct job *j, const char *reason) {
+    j->server->metrics.starts_failed++;
+    if (!report_logged(j))
+        return;
+    report_begin(j, report_owner(j), "failed");
+    report_command(j);
+    audit_text(&j->server->audit, "reason", str_of(reason), REPORT_TEXT_MAX);
+    audit_end(&j->server->audit);
+}
+
+/* -- ends -- */
+
+static void report_signal_name(struct audit *a, int signo) {
+    char name[16];
+    proc_signal_name(signo, name);
+    audit_text(a, "signal", str_of(name), sizeof name);
+}
+
+void report_exited(struct job *j) {
+    struct audit *a = &j->server->audit;
+    const struct proc *p = &j->proc;
+    if (j->exit_reported || !p->reaped || p->pid == 0)
+        return;
+    j->exit_reported = true;
+    enum metrics_exit kind = p->signal != 0      ? METRICS_SIGNAL
+                             : p->exit_code != 0 ? METRICS_FAILURE
+                                                 : METRICS_SUCCESS;
+    j->server->metrics.exits[kind]++;
+    j->server->metrics.timeouts += p->timed_out;
+    if (!report_logged(j))
+        return;
+    _cleanup_buf_ struct buf resources = BUF_INIT(512);
+    report_begin(j, NULL, "exit");
+    audit_number(a, "pid", p->pid);
+    audit_number(a, "exitCode", p->exit_code);
+    if (p->signal != 0)
+        report_signal_name(a, p->signal);
+    if (p->timed_out)
+        audit_flag(a, "timedOut", true);
+    if (status_put_resources(p, &resources) == 0)
+        audit_json(a, "resources", buf_str(&resources));
+    audit_end(a);
+}
+
+/* -- requests -- */
+
+void report_signal(const struct rpc_call *c, const struct job *j, int signo) {
+    if (!report_logged(j))
+        return;
+    report_begin(j, c->peer->conn, "signal");
+    report_signal_name(&j->server->audit, signo);
+    audit_end(&j->server->audit);
+}
+
+void report_terminate(const struct rpc_call *c, const struct job *j, uint64_t grace_ms) {
+    struct audit *a = &j->server->audit;
+    if (!report_logged(j))
+        return;
+    report_begin(j, c->peer->conn, "terminate");
+    audit_text(a, "mode", grace_ms > 0 ? STR_LIT("graceful") : STR_LIT("force"), REPORT_TEXT_MAX);
+    if (grace_ms > 0)
+        audit_number(a, "timeoutMs", (int64_t)MIN(grace_ms, (uint64_t)INT64_MAX));
+    audit_end(a);
+}
+
+void report_write(const struct rpc_call *c, const struct job *j, size_t n, bool closing,
+                  const char *status) {
+    struct audit *a = &j->server->audit;
+    if (!report_logged(j))
+        return;
+    report_begin(j, c->peer->conn, "write");
+    audit_number(a, "bytes", (int64_t)n);
+    if (closing)
+        audit_flag(a, "closeStdin", true);
+    audit_text(a, "status", str_of(status), REPORT_TEXT_MAX);
+    audit_end(a);
+}
+
+void report_attach(const struct rpc_call *c, const struct job *j) {
+    if (!report_logged(j))
+        return;
+    const struct session *viewer = c->peer->user;
+    report_begin(j, c->peer->conn, "attach");
+    audit_text(&j->server->audit, "viewer", str_of(viewer->id), JOB_SESSION_LEN);
+    audit_end(&j->server->audit);
+}

@@ -1,0 +1,61 @@
+"""A server that has nothing to do does nothing."""
+
+import time
+
+from harness import procfs
+from harness.waiting import until
+
+# Well below the 30 s of the ping.
+WATCHED = 4.0
+
+
+def settled(pids):
+    """Waits until all of them sleep and returns how often they have done so."""
+    until(lambda: all(procfs.state(pid) == "S" for pid in pids), "rest")
+    return {pid: procfs.switches(pid) for pid in pids}
+
+
+def assert_asleep(server):
+    """Neither the server nor what it started wakes up."""
+    pids = [server.pid, *procfs.descendants(server.pid)]
+    until(lambda: settled(pids) == (time.sleep(0.2), settled(pids))[1], "rest")
+    before = settled(pids)
+    time.sleep(WATCHED)
+    assert settled(pids) == before
+
+
+def test_nobody_connected(server):
+    server.client().end()
+    assert_asleep(server)
+
+
+def test_with_everything_that_waits(fleet):
+    """Waiters, long polls, viewers, time limits, graces and held streams cost nothing."""
+    server = fleet.start("--allow-attach", "--shutdown-grace-ms", "1000")
+    client, viewer = server.client(), server.client()
+    process = client.start("echo x; exec sleep 1000", timeoutMs=600_000)
+    client.wait_output(process, "x\n")
+    for _ in range(500):
+        client.send("process/wait", {"processId": process.name})
+        client.send("process/read", {"processId": process.name, "afterSeq": 1,
+                                     "waitMs": 600_000})
+    view = viewer.attach(client.session, process)
+    viewer.wait(lambda: view.seen == 1, "the replay")
+    stubborn = client.start("trap '' TERM; echo ready; exec sleep 1000", tty=True)
+    client.wait_output(stubborn, "ready")
+    client.terminate(stubborn, mode={"graceful": {"timeoutMs": 600_000}})
+    held = client.start("exec sleep 1000 & exit 0")
+    client.wait_exited(held)
+    client.barrier()
+    assert_asleep(server)
+    client.sync()
+    assert client.ask("snapshot", process)["running"] is True
+
+
+def test_detached_session(fleet):
+    server = fleet.start("--session-ttl", "600")
+    client = server.client()
+    client.start("exec sleep 1000", pipeStdin=True)
+    client.start("exec sleep 1000", tty=True)
+    client.end()
+    assert_asleep(server)
