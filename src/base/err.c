@@ -76,7 +76,6 @@ const char *err_os_text(int num) {
         {EADDRINUSE, "Address in use"},
         {EADDRNOTAVAIL, "Address not available"},
         {EDQUOT, "Quota exceeded"},
-        {ENOSYS, "Function not implemented"},
     };
     for (size_t i = 0; i < ARRAY_LEN(differing); i++) {
         if (differing[i].num == num)
