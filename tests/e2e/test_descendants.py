@@ -124,6 +124,58 @@ def test_stdio_end(fleet):
     assert procfs.wait_marked(token, 0) == []
 
 
+def orphan(client, token):
+    """Runs a command that leaves two descendants, and kills the supervisor above them."""
+    process = client.start(f"sleep {token} & setsid sleep {token} & echo $PPID; exit 0")
+    client.wait_exited(process)
+    pids = procfs.wait_marked(token, 2)
+    os.kill(int(process.output()), signal.SIGKILL)
+    return pids
+
+
+def test_supervisor_killed_after_its_leader_ended(fleet):
+    server = fleet.start("--session-ttl", "0")
+    client = server.client()
+    token = procfs.mark()
+    orphan(client, token)
+    client.end()
+    assert procfs.wait_marked(token, 0) == []
+    procfs.wait_no_zombies(server.pid)
+    server.client().run("true")
+
+
+def test_supervisor_killed_before_the_server_ends(server):
+    token = procfs.mark()
+    orphan(server.client(), token)
+    server.stop()
+    assert procfs.wait_marked(token, 0) == []
+
+
+@pytest.mark.parametrize("ended", [False, True], ids=["running", "ended"])
+def test_helper_from_before_the_server(fleet, ended):
+    """What an entry point started before it became the server is not the server's to kill."""
+    token, other = procfs.mark(), procfs.mark()
+    server = fleet.start(quiet=False, wrapper=[
+        "/bin/sh", "-c", f'sleep {token} >/dev/null 2>&1 & exec "$0" "$@"'])
+    helper, = procfs.wait_marked(token)
+    left = []
+    try:
+        assert procfs.parent(helper) == server.pid
+        client = server.client()
+        if ended:
+            left = orphan(client, other)
+        else:
+            process = client.start("kill -9 $PPID; sleep 1000")
+            assert client.wait_closed(process).exited["signal"] == "SIGKILL"
+        assert client.run("true").exit_code == 0
+        assert procfs.alive(helper)
+        server.stop()
+        assert procfs.alive(helper)
+    finally:
+        for pid in [helper, *left]:
+            procfs.kill(pid)
+
+
 def test_keep_detached_spares_what_called_setsid(fleet):
     server = fleet.start("--keep-detached", "--session-ttl", "0")
     client = server.client()

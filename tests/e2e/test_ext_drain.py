@@ -38,6 +38,26 @@ def test_traps_run_and_output_arrives(fleet, number, tty):
     finish(server, client)
 
 
+@pytest.mark.parametrize("tty", [False, True])
+def test_slow_reader_hears_everything(fleet, tty):
+    """The last process is gone long before its output, its exit and its end are read."""
+    server = fleet.start("--shutdown-grace-ms", LONG)
+    client = server.client(rcvbuf=4096)
+    size = 8_000_000
+    process = client.start(f"trap 'head -c {size} /dev/zero; exit 7' TERM; echo ready; read go",
+                           pipeStdin=True, tty=tty)
+    client.wait_output(process, "ready")
+    before = len(process.output())
+    server.send_signal(signal.SIGTERM)
+    # One message per look at all processes: slower than any writer.
+    while procfs.descendants(server.pid):
+        client.pump(0)
+    client.wait_closed(process)
+    assert process.exit_code == 7 and process.output().count(b"\0") == size
+    assert len(process.output()) >= before + size
+    finish(server, client)
+
+
 def test_nothing_runs(fleet):
     """There is nothing to wait for."""
     server = fleet.start("--shutdown-grace-ms", LONG)

@@ -62,6 +62,39 @@ def test_graceful_then_forced(client):
     assert client.wait_closed(process).exited["signal"] == "SIGKILL"
 
 
+def pipelined(client, undecided, *modes):
+    """Starts a polite command and ends it in these modes before the start is decided."""
+    params = client.start_params([undecided.path, "-c", POLITE], pipeStdin=True)
+    start = client.send("process/start", params)
+    ends = [client.send("process/terminate", {"processId": params["processId"], "mode": mode})
+            for mode in modes]
+    client.sync()
+    undecided.decide()
+    client.result(start)
+    for end in ends:
+        assert client.result(end) == {"running": True}
+    return client.wait_closed(client.processes[params["processId"]])
+
+
+def test_graceful_behind_its_start(client, undecided):
+    """SIGTERM comes before the trap or after it; SIGKILL does not come."""
+    process = pipelined(client, undecided, {"graceful": {"timeoutMs": FAR}})
+    assert process.exit_code == 6 or process.exited["signal"] == "SIGTERM"
+
+
+def test_graceful_pipelined_with_its_start(client):
+    """The same without anything that holds the start back."""
+    for _ in range(20):
+        params = client.start_params(POLITE, pipeStdin=True)
+        start = client.send("process/start", params)
+        end = client.send("process/terminate", {"processId": params["processId"],
+                                                "mode": {"graceful": {"timeoutMs": FAR}}})
+        client.result(start)
+        assert client.result(end) == {"running": True}
+        process = client.wait_closed(client.processes[params["processId"]])
+        assert process.exit_code == 6 or process.exited["signal"] == "SIGTERM"
+
+
 def test_graceful_leaves_input_open(client):
     """A command that cleans up can still be talked to; after a forced end it cannot."""
     process = client.start("trap 'echo term' TERM; echo ready; while ! read go; do :; done; "

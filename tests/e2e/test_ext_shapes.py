@@ -147,6 +147,9 @@ def test_neither_tty_nor_io(client):
     ({"request": None}, "missing field `request`"),
     ({"io": None}, "missing field `io`"),
     ({"sandbox": DISABLED}, "a prepared start takes no sandbox"),
+    ({"managedNetwork": {}}, "a prepared start takes no sandbox"),
+    ({"networkProxy": {}}, "a prepared start takes no sandbox"),
+    ({"enforceManagedNetwork": True}, "a prepared start takes no sandbox"),
 ])
 def test_bad_prepared(client, change, text):
     inner = {**prepared(client)["prepared"], **change}
@@ -163,6 +166,29 @@ def test_bad_prepared_request(client):
         -32602, "argv must not be empty")
     assert client.error("process/start", {"direct": 1})[0] == -32602
     assert client.error("process/start", {"prepared": []})[0] == -32602
+
+
+@pytest.mark.parametrize("beside", [
+    {"sandbox": DISABLED}, {"sandbox": {"permissions": {"type": "managed"}}}, {"sandbox": None},
+    {"limits": {"openFiles": 10}}, {"timeoutMs": 1}, {"enforceManagedNetwork": True},
+    {"unknown": 1}, {"direct": {}, "Direct": {}}, {"prepared": {}, "Prepared": {}}])
+@pytest.mark.parametrize("word", ["direct", "Direct", "prepared", "Prepared"])
+@pytest.mark.parametrize("first", [True, False])
+def test_nothing_beside_the_shape(client, word, beside, first):
+    """What stands there would have no effect: a sandbox, above all."""
+    inner = flat(client) if word.lower() == "direct" else prepared(client)["prepared"]
+    params = {word: inner, **beside, word: inner} if first else {**beside, word: inner}
+    assert client.error("process/start", params) == (
+        -32602, "direct and prepared stand alone in the params")
+    names = [entry["processId"] for entry in client.call("process/list")["processes"]]
+    assert inner["processId"] not in names
+
+
+def test_network_members_that_say_nothing(client):
+    params = prepared(client)
+    params["prepared"].update(sandbox=None, managedNetwork=None, networkProxy=None,
+                              enforceManagedNetwork=False)
+    assert run(client, params).exit_code == 3
 
 
 @pytest.mark.parametrize("member", [{"limits": {"openFiles": 10}}, {"timeoutMs": 1}])

@@ -116,6 +116,34 @@ def test_terminal_with_another_end_of_file_character(client):
     client.wait_closed(process)
 
 
+@pytest.mark.parametrize("data", [None, b"xy"], ids=["closeStdin", "write"])
+def test_terminal_with_a_full_queue(client, data):
+    """Each end of file is a chunk of the queue: what has no room waits, and goes in once."""
+    token = procfs.mark()
+    first, count = 300_000, 500
+    total = first + count * (1 + len(data or b""))
+    process = client.start(f"stty raw -echo; echo ready; sleep {token}; head -c {total} | "
+                           "cksum; echo end; sleep 1000", tty=True)
+    pid, = procfs.wait_marked(token)
+    client.wait_output(process, "ready")
+    assert client.write(process, b"z" * first) == {"status": "accepted"}
+    params = {"processId": process.name}
+    if data is not None:
+        params.update(chunk=b64(data), closeStdin=True)
+    method = "process/closeStdin" if data is None else "process/write"
+    idents = [client.send(method, params) for _ in range(count)]
+    client.barrier()
+    assert any(ident in client.answers for ident in idents)
+    assert idents[-1] not in client.answers
+    procfs.kill(pid)
+    for ident in idents:
+        assert client.result(ident) == {"status": "accepted"}
+    client.wait_output(process, "end")
+    same = client.run(["/bin/sh", "-c", "cat | cksum; echo end"], pipeStdin=False)
+    assert same.exit_code == 0
+    client.terminate(process)
+
+
 def test_after_terminate(client):
     process = client.start("sleep 1000", pipeStdin=True)
     client.terminate(process)

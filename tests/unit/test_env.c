@@ -314,6 +314,32 @@ static void matching_is_bounded(void **state) {
     assert_int_equal(strlen(envp[0]), 80001);
 }
 
+/* `names` variables and `patterns` patterns, none of which matches. */
+static int build_many(int names, int patterns) {
+    char **envp;
+    _cleanup_buf_ struct buf text = BUF_INIT(1 << 19);
+    assert_int_equal(buf_putz(&text, "{'env':{},'inherit':'none','exclude':[],'set':{"), 0);
+    for (int i = 0; i < names; i++)
+        assert_int_equal(buf_putf(&text, "%s'n%d':''", i > 0 ? "," : "", i), 0);
+    assert_int_equal(buf_putz(&text, "},'only':["), 0);
+    for (int i = 0; i < patterns; i++)
+        assert_int_equal(buf_putf(&text, "%s'x%d'", i > 0 ? "," : "", i), 0);
+    assert_int_equal(buf_put(&text, "]}", sizeof "]}"), 0);
+    request(text.p);
+    int r = env_build(&f.arena, &f.request, nothing, &envp);
+    if (r == 0)
+        assert_null(envp[0]);
+    return r;
+}
+
+/* So are many patterns that each fail at once. */
+static void many_patterns_are_bounded(void **state) {
+    (void)state;
+    assert_true(3000 * 10000 > ENV_MATCH_STEPS);
+    assert_int_equal(build_many(3000, 10000), -E2BIG);
+    assert_int_equal(build_many(300, 10000), 0);
+}
+
 /* -- patterns -- */
 
 static bool match(const char *pattern, const char *name) {
@@ -383,6 +409,7 @@ int main(void) {
         TEST(many_variables),
         TEST(out_of_memory),
         TEST(matching_is_bounded),
+        TEST(many_patterns_are_bounded),
         TEST(patterns),
         TEST(lookup),
     };
