@@ -292,14 +292,21 @@ static void job_on_cancel(struct loop_timer *t) {
     job_cancel_start(container_of(t, struct job, cancel));
 }
 
+/* One request at a time: as if the terminate came behind the start, unless exec hangs. */
+static void job_doom_start(struct job *j, uint64_t grace_ms) {
+    if (j->cancel.pos != 0) { /* not the first one: the sharpest counts, the time runs on */
+        j->cancel_grace_ms = MIN(j->cancel_grace_ms, grace_ms);
+        return;
+    }
+    j->cancel_grace_ms = grace_ms;
+    if (j->server->rpc.lanes > 1 ||
+        loop_timer_set(&j->server->loop, &j->cancel, JOB_CANCEL_MS * LOOP_MS) < 0)
+        job_cancel_start(j);
+}
+
 bool job_terminate(struct job *j, uint64_t grace_ms) {
-    loop_timer_del(&j->server->loop, &j->cancel);
     if (j->proc.state == PROC_STARTING) {
-        /* One request at a time: as if this one came behind the start, unless exec hangs. */
-        j->cancel_grace_ms = grace_ms;
-        if (j->server->rpc.lanes > 1 ||
-            loop_timer_set(&j->server->loop, &j->cancel, JOB_CANCEL_MS * LOOP_MS) < 0)
-            job_cancel_start(j);
+        job_doom_start(j, grace_ms);
         return true;
     }
     if (!proc_terminate(&j->proc, grace_ms))

@@ -82,6 +82,16 @@ def test_graceful_behind_its_start(client, undecided):
     assert process.exit_code == 6 or process.exited["signal"] == "SIGTERM"
 
 
+def test_forced_then_graceful_behind_a_start(client, undecided):
+    process = pipelined(client, undecided, "force", {"graceful": {"timeoutMs": FAR}})
+    assert process.exited["signal"] == "SIGKILL"
+
+
+def test_graceful_then_forced_behind_a_start(client, undecided):
+    process = pipelined(client, undecided, {"graceful": {"timeoutMs": FAR}}, "force")
+    assert process.exited["signal"] == "SIGKILL"
+
+
 def test_graceful_pipelined_with_its_start(client):
     """The same without anything that holds the start back."""
     for _ in range(20):

@@ -56,6 +56,7 @@ class Process:
         self.events = []
         self.exited = None
         self.closed = None
+        self.joined_late = False
         # Takes (seq, stream, data) of output that is not to be kept.
         self.sink = sink
 
@@ -65,6 +66,8 @@ class Process:
         assert self.closed is None, f"{self.name}: notification after closed: {params}"
         if self.next_seq is not None:
             assert seq == self.next_seq, f"{self.name}: seq {seq} instead of {self.next_seq}"
+        elif seq > 1:
+            self.joined_late = True  # resumed: what happened meanwhile was not announced
         self.next_seq = seq + 1
         kind = method.partition("/")[2]
         if kind == "output":
@@ -85,7 +88,7 @@ class Process:
             self.exited = params
         else:
             assert kind == "closed" and set(params) == {"processId", "seq"}, (method, params)
-            assert self.exited is not None, f"{self.name}: closed before exited"
+            assert self.exited is not None or self.joined_late, f"{self.name}: closed before exited"
             self.closed = params
 
     def output(self, stream=None):
