@@ -1,7 +1,7 @@
 /*
- * A message up to the point where it would act: text, envelope, params of every method. The input
- * is one JSON-RPC message; its params go to the decoder of the method it names, and to all the others.
- * A refusal must come with a code and a text that can be sent.
+ * A message up to the point where it would act: text, envelope, params. The input is one JSON-RPC
+ * message; its params go to the decoder of every method. A refusal must come with a code and a text
+ * that can be sent.
  */
 #include "base/utf8.h"
 #include "rpc/envelope.h"

@@ -1,6 +1,7 @@
 /*
  * What of a command line reaches the audit log. The input is a list of arguments, one per line.
- * What is shown must keep to its maximum, and a value that an option names as secret must not be in it.
+ * What is shown must keep to its maximum, and a value that an option names as secret must not be
+ * in it.
  */
 #include "server/redact.h"
 
