@@ -220,7 +220,7 @@ struct job *job_new(struct session *s, struct str id) {
         return NULL;
     j->session = s;
     j->server = s->server;
-    memcpy(j->session_name, s->id, JOB_SESSION_LEN);
+    memcpy(j->session_name, s->id, SESSION_LOGGED);
     j->start = ARENA_INIT((size_t)CONN_MSG_MAX * 2);
     j->cancel.fn = job_on_cancel;
     list_init(&j->link);

@@ -5,7 +5,6 @@
 
 #define JOB_ID_MAX 4096                  /* bytes of a process id */
 #define JOB_CANCEL_MS 1000               /* a terminated start is cancelled by then */
-#define JOB_SESSION_LEN 8                /* characters of a session's id that may be logged */
 #define JOB_PARKED_BYTES_MAX (64u << 20) /* bytes of waiting writes per connection */
 
 struct job {
@@ -14,7 +13,7 @@ struct job {
     struct list link;        /* in server->retained or emptied, session->leftovers, server->dying */
     struct session *session; /* NULL once the session has ended */
     struct server *server;
-    char session_name[JOB_SESSION_LEN + 1]; /* of the session it began in, for logs */
+    char session_name[SESSION_LOGGED + 1]; /* of the session it began in, for logs */
     bool exit_reported;                     /* report_exited() was called */
     struct str id;                          /* owned */
     struct str id_json;                     /* owned: the id as JSON text */

@@ -9,7 +9,7 @@ static void report_who(struct audit *a, const struct conn *c, const char *sessio
     if (c != NULL)
         audit_text(a, "peer", str_of(c->peer), sizeof c->peer);
     if (session != NULL && session[0] != '\0')
-        audit_text(a, "session", str_of(session), JOB_SESSION_LEN);
+        audit_text(a, "session", str_of(session), SESSION_LOGGED);
 }
 
 /* Begins a line about a job on behalf of a connection (NULL: nobody's). */
@@ -197,6 +197,6 @@ void report_attach(const struct rpc_call *c, const struct job *j) {
         return;
     const struct session *viewer = c->peer->user;
     report_begin(j, c->peer->conn, "attach");
-    audit_text(&j->server->audit, "viewer", str_of(viewer->id), JOB_SESSION_LEN);
+    audit_text(&j->server->audit, "viewer", str_of(viewer->id), SESSION_LOGGED);
     audit_end(&j->server->audit);
 }

@@ -8,7 +8,7 @@
 
 static void session_on_ttl(struct loop_timer *t) {
     struct session *s = container_of(t, struct session, ttl);
-    log_debug("session %s has expired", s->id);
+    log_debug("session %.*s has expired", SESSION_LOGGED, s->id);
     session_end(s);
 }
 
@@ -17,7 +17,7 @@ static void session_on_probe(struct loop_timer *t) {
     struct session *s = container_of(t, struct session, probe);
     if (s->peer == NULL || s->peer->conn->rx_bytes != s->probe_rx)
         return;
-    log_info("session %s: %s gives no sign of life", s->id, s->peer->conn->peer);
+    log_info("session %.*s: %s gives no sign of life", SESSION_LOGGED, s->id, s->peer->conn->peer);
     conn_end(s->peer->conn, 1008, "session was resumed by another connection");
 }
 

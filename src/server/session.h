@@ -10,6 +10,7 @@
 #include "base/uuid.h"
 
 #define SESSION_PROBE_MS 2000 /* silence after which a resumed session changes hands */
+#define SESSION_LOGGED 8      /* characters of an id that may be logged: the id is a secret */
 
 struct session {
     struct hash_node node;
