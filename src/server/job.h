@@ -14,12 +14,12 @@ struct job {
     struct session *session; /* NULL once the session has ended */
     struct server *server;
     char session_name[SESSION_LOGGED + 1]; /* of the session it began in, for logs */
-    bool exit_reported;                     /* report_exited() was called */
-    struct str id;                          /* owned */
-    struct str id_json;                     /* owned: the id as JSON text */
-    struct str argv_json;                   /* owned: its first arguments as a JSON array */
-    size_t argv_kept, argv_count;           /* how many those are, and how many there were */
-    struct list order;                      /* in session->order, while listed */
+    bool exit_reported;                    /* report_exited() was called */
+    struct str id;                         /* owned */
+    struct str id_json;                    /* owned: the id as JSON text */
+    struct str argv_json;                  /* owned: its first arguments as a JSON array */
+    size_t argv_kept, argv_count;          /* how many those are, and how many there were */
+    struct list order;                     /* in session->order, while listed */
     struct proc proc;
     struct arena start;          /* strings of the start, until exec is decided */
     struct cgroup cgroup;        /* that limits it; dir NULL = none */
