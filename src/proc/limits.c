@@ -61,7 +61,7 @@ static int limits_plan_cgroup(const struct limits *l, struct cgroup_host *h, str
             r = cgroup_make(h, g);
         if (r == 0)
             r = cgroup_set(g, limits_cgroup[i].file, l->value[k]);
-        if (r == 0 && k == LIMITS_MEMORY && h->controllers & CGROUP_MEMORY)
+        if (r == 0 && k == LIMITS_MEMORY)
             (void)!cgroup_set(g, "memory.swap.max", 0); /* absent without swap accounting */
         if (r < 0)
             return limits_refuse(k, err_os_text(-r), e);

@@ -296,7 +296,7 @@ static void proc_note_exit(struct proc *p) {
     p->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     p->exit_code = p->signal ? 128 + p->signal : WEXITSTATUS(status);
     p->usage = p->spawn.sup->usage;
-    p->peak_known = (uint64_t)p->usage.ru_maxrss * 1024 > resources_peak_of(getpid());
+    p->peak_known = resources_peak_counts(&p->usage);
     p->ended = p->host->loop->now;
     p->reaped = true;
 }
@@ -411,8 +411,7 @@ int proc_start(struct proc *p, const struct spawn_spec *spec) {
     p->out[0].name = spec->tty ? OUTLOG_PTY : OUTLOG_STDOUT;
     p->out[1].io.fd = fds.err;
     p->out[1].name = OUTLOG_STDERR;
-    /* A descriptor of its own: input and output of a terminal are watched independently. */
-    p->in.fd = spec->tty ? fcntl(fds.out, F_DUPFD_CLOEXEC, 3) : fds.in;
+    p->in.fd = fds.in;
     return 0;
 }
 

@@ -16,12 +16,21 @@ static bool resources_read_file(pid_t pid, const char *name, char *text, size_t 
     return true;
 }
 
-uint64_t resources_peak_of(pid_t pid) {
+/* The most memory a process has had since its exec, or 0. */
+static uint64_t resources_peak_of(pid_t pid) {
     char text[4096];
     unsigned long kb;
     const char *f =
         resources_read_file(pid, "status", text, sizeof text) ? strstr(text, "VmHWM:") : NULL;
     return f != NULL && sscanf(f, "VmHWM: %lu", &kb) == 1 ? (uint64_t)kb * 1024 : 0;
+}
+
+bool resources_peak_counts(const struct rusage *u) {
+    struct rusage own;
+    /* Ours includes what our own parent had before our exec: cheap, and enough when it is less. */
+    if (getrusage(RUSAGE_SELF, &own) == 0 && u->ru_maxrss > own.ru_maxrss)
+        return true;
+    return (uint64_t)u->ru_maxrss * 1024 > resources_peak_of(getpid());
 }
 
 /* Times and peak of a leader that runs; times of what it waited for count too. */

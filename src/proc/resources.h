@@ -12,5 +12,8 @@ struct resources {
 /* So far while it runs, in all when it has exited. */
 struct resources resources_of(const struct proc *p);
 
-/* The most memory a process has had since its exec, or 0. */
-uint64_t resources_peak_of(pid_t pid);
+/*
+ * Whether the peak of a command that ended is its own. Until exec it counts the server's memory, so
+ * what is not above the server's peak says nothing.
+ */
+bool resources_peak_counts(const struct rusage *u);

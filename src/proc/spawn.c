@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -171,8 +170,6 @@ static void spawn_ends_close(struct spawn_ends *e) {
         e->child[1] = e->child[2] = -1;
     for (int i = 0; i < 3; i++)
         util_close_fd(&e->child[i]);
-    if (e->ours.in == e->ours.out)
-        e->ours.in = -1;
     util_close_fd(&e->ours.in);
     util_close_fd(&e->ours.out);
     util_close_fd(&e->ours.err);
@@ -186,7 +183,11 @@ static int spawn_open_tty(struct spawn_ends *e, const struct spawn_spec *spec) {
     int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
     if (master < 0)
         return -errno;
-    e->ours.in = e->ours.out = master;
+    e->ours.out = master;
+    /* A descriptor of its own: input and output of a terminal are watched independently. */
+    e->ours.in = fcntl(master, F_DUPFD_CLOEXEC, 3);
+    if (e->ours.in < 0)
+        return -errno;
     struct winsize size = {.ws_row = spec->rows, .ws_col = spec->cols};
     if (unlockpt(master) < 0 || ioctl(master, TIOCSWINSZ, &size) < 0)
         return -errno;

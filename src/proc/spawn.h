@@ -56,7 +56,7 @@ struct spawn {
 
 /* The server's ends; -1 for none. Non-blocking, close-on-exec, owned by the caller. */
 struct spawn_fds {
-    int in;  /* pipe to stdin; for a tty the master, same as out */
+    int in;  /* pipe to stdin; for a tty the master, a second time */
     int out; /* stdout, or the master */
     int err;
 };

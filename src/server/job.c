@@ -1,6 +1,7 @@
 #include "server/job.h"
 
 #include "base/log.h"
+#include "json/jsonw.h"
 #include "server/attach.h"
 #include "server/job_wait.h"
 #include "server/notify.h"
@@ -202,7 +203,7 @@ static const struct proc_ops job_ops = {
 static int job_set_id(struct job *j, struct str id) {
     _cleanup_buf_ struct buf json = BUF_INIT(JOB_ID_MAX * 6 + 2);
     char *copy = malloc(id.n + 1);
-    if (copy == NULL || notify_put_id(&json, id) < 0) {
+    if (copy == NULL || jsonw_str(&json, id) < 0) {
         free(copy);
         return -ENOMEM;
     }

@@ -13,10 +13,6 @@ const char *notify_stream_name(enum outlog_stream stream) {
     return names[stream];
 }
 
-int notify_put_id(struct buf *b, struct str id) {
-    return jsonw_str(b, id);
-}
-
 struct notify_to notify_owner(const struct job *j) {
     const struct rpc_peer *p = j->session->peer;
     return (struct notify_to){p ? p->conn : NULL, 0};

@@ -24,8 +24,5 @@ void notify_event(struct notify_to to, const struct job *j, const char *method, 
 void notify_started(struct job *j);
 void notify_failed(struct job *j, const char *message);
 
-/* Appends a process id as JSON text. */
-MUST_CHECK int notify_put_id(struct buf *b, struct str id);
-
 /* "stdout", "stderr" or "pty". */
 const char *notify_stream_name(enum outlog_stream stream);

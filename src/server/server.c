@@ -34,15 +34,15 @@ static void server_on_message(struct conn *c, char *data, size_t n, bool utf8) {
 
 static void server_on_pressure(struct conn *c, bool high) {
     struct rpc_peer *p = c->user;
-    struct session *s = p != NULL ? p->user : NULL;
     if (p == NULL)
         return;
-    if (s != NULL && high)
+    struct session *s = p->user;
+    if (s != NULL && high) {
         proc_gate_close(&s->gate);
-    else if (s != NULL)
+    } else if (s != NULL) {
         proc_gate_open(&s->gate);
-    if (s != NULL && !high)
         attach_resume(s);
+    }
     if (!high)
         rpc_peer_resume(p);
 }
