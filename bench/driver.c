@@ -1,7 +1,7 @@
 // The measuring client of the benchmark: one measurement per call, one JSON line as its result.
 //
 //   driver MEASURE [--port N] [--pid N] [--count N] [--warmup N] [--window N] [--millis N]
-//                  [--bytes N] [--tty] [--verify] [-- COMMAND...]
+//                  [--bytes N] [--entries N] [--path PATH] [--tty] [--verify] [-- COMMAND...]
 #include "machine.h"
 #include "measure.h"
 #include "util.h"
@@ -32,11 +32,26 @@ static const struct {
     {"spawns", measure_spawns, 1},
     {"connections", measure_connections, 1},
     {"slow-reader", measure_slow_reader, 1},
+    {"file-read", measure_file_read, 1},
+    {"file-write", measure_file_write, 1},
+    {"block-read", measure_block_read, 1},
+    {"block-write", measure_block_write, 1},
+    {"metadata", measure_metadata, 1},
+    {"small-read", measure_small_read, 1},
+    {"metadata-pipeline", measure_metadata_pipeline, 1},
+    {"small-read-pipeline", measure_small_read_pipeline, 1},
+    {"walk", measure_walk, 1},
+    {"list", measure_list, 1},
+    {"copy", measure_copy, 1},
     {"startup", measure_startup, 0},
     {"machine-spawn", machine_spawn, 0},
     {"machine-status", machine_status, 0},
+    {"machine-metadata", machine_metadata, 0},
+    {"machine-small-read", machine_small_read, 0},
     {"machine-echo", machine_echo, 0},
     {"machine-bulk", machine_bulk, 0},
+    {"machine-file-read", machine_file_read, 0},
+    {"machine-file-write", machine_file_write, 0},
     {"generate", run_generate, 0},
 };
 
@@ -53,11 +68,12 @@ static uint64_t parse_number(const char *text, uint64_t max) {
 
 static void parse_options(int argc, char **argv, struct measure_options *o) {
     static const struct option table[] = {
-        {"port", required_argument, NULL, 'p'},   {"pid", required_argument, NULL, 'i'},
-        {"count", required_argument, NULL, 'c'},  {"warmup", required_argument, NULL, 'w'},
-        {"window", required_argument, NULL, 'n'}, {"millis", required_argument, NULL, 'm'},
-        {"bytes", required_argument, NULL, 'b'},  {"tty", no_argument, NULL, 't'},
-        {"verify", no_argument, NULL, 'v'},       {NULL, 0, NULL, 0},
+        {"port", required_argument, NULL, 'p'},    {"pid", required_argument, NULL, 'i'},
+        {"count", required_argument, NULL, 'c'},   {"warmup", required_argument, NULL, 'w'},
+        {"window", required_argument, NULL, 'n'},  {"millis", required_argument, NULL, 'm'},
+        {"bytes", required_argument, NULL, 'b'},   {"path", required_argument, NULL, 'f'},
+        {"entries", required_argument, NULL, 'e'}, {"tty", no_argument, NULL, 't'},
+        {"verify", no_argument, NULL, 'v'},        {NULL, 0, NULL, 0},
     };
     int c;
 
@@ -70,6 +86,8 @@ static void parse_options(int argc, char **argv, struct measure_options *o) {
         case 'n': o->window = (size_t)parse_number(optarg, 100000); break;
         case 'm': o->millis = parse_number(optarg, 100000); break;
         case 'b': o->bytes = parse_number(optarg, (uint64_t)1 << 40); break;
+        case 'e': o->entries = (size_t)parse_number(optarg, 10000000); break;
+        case 'f': o->path = optarg; break;
         case 't': o->tty = 1; break;
         case 'v': o->verify = 1; break;
         default: exit(2);

@@ -10,6 +10,7 @@ import os
 import statistics
 import time
 
+import filesets
 from servers import running
 
 MB = 1000 * 1000
@@ -54,6 +55,35 @@ FIGURES = {
     "spawn_cpu": Figure("  server CPU per command", "us"),
     "spawn_total_cpu": Figure("  with children (the command too)", "us"),
     "slow_reader": Figure("memory growth, reader stalled 3 s", "kB"),
+    "read_rate": Figure("fs/readFile of 64 MB", "MB/s", times=6, more_is_better=True),
+    "read_cpu": Figure("  server CPU per GB", "s"),
+    "read_memory": Figure("  growth of the memory peak", "kB", limit=8000),
+    "write_rate": Figure("fs/writeFile of 6 MB", "MB/s", times=4, more_is_better=True),
+    "write_cpu": Figure("  server CPU per GB", "s"),
+    "block_rate": Figure("fs/readBlock, 1 GB, 2 in flight", "MB/s", times=3, more_is_better=True),
+    "block_cpu": Figure("  server CPU per GB", "s", times=4),
+    "metadata_p50": Figure("fs/getMetadata, p50", "us", times=3),
+    "metadata_p99": Figure("fs/getMetadata, p99", "us"),
+    "metadata_cpu": Figure("  server CPU per request", "us"),
+    "small_read_p50": Figure("fs/readFile of 1 kB, p50", "us", times=3),
+    "small_read_p99": Figure("fs/readFile of 1 kB, p99", "us"),
+    "small_read_cpu": Figure("  server CPU per request", "us"),
+    "metadata_rate": Figure("fs/getMetadata, 64 in flight", "1/s", times=5, more_is_better=True),
+    "metadata_rate_cpu": Figure("  server CPU per request", "us"),
+    "small_read_rate": Figure("fs/readFile of 1 kB, 64 in flight", "1/s", times=5,
+                              more_is_better=True),
+    "small_read_rate_cpu": Figure("  server CPU per request", "us"),
+    "walk_p50": Figure("fs/walk of 20,000 entries, p50", "us", times=4),
+    "walk_p99": Figure("fs/walk of 20,000 entries, p99", "us"),
+    "walk_cpu": Figure("  server CPU per walk", "us"),
+    "write_block_rate": Figure("fs/writeBlock, 1 GB, 2 in flight", "MB/s", more_is_better=True),
+    "write_block_cpu": Figure("  server CPU per GB", "s"),
+    "list_p50": Figure("fs/readDirectory, 10,000 entries, p50", "us"),
+    "list_p99": Figure("fs/readDirectory, 10,000 entries, p99", "us"),
+    "list_cpu": Figure("  server CPU per request", "us"),
+    "copy_p50": Figure("fs/copy of 64 MB, p50", "us"),
+    "copy_p99": Figure("fs/copy of 64 MB, p99", "us"),
+    "copy_cpu": Figure("  server CPU per copy", "us"),
 }
 
 
@@ -78,11 +108,12 @@ def percentile(values, share):
 
 
 class Bench:
-    """Runs the groups; `candidates` are ours and, when it is there, the reference."""
+    """Runs the groups; `candidates` are ours and the reference, or one of them."""
 
-    def __init__(self, driver, candidates, quick):
+    def __init__(self, driver, candidates, files, quick):
         self.driver = driver
         self.candidates = candidates
+        self.files = files
         self.quick = quick
         self.results = Results()
 
@@ -206,6 +237,89 @@ class Bench:
                     grown = done["rss_peak"] - done["rss_before"]
                     self.results.add("slow_reader", server.name, grown / 1000)
 
+    def amount(self, name, measure, amount, rounds, servers, machine=None, **options):
+        """Throughput and CPU of moving `amount` bytes; `options` say how."""
+        for _ in rounds:
+            targets = [(s.name, measure, s) for s in servers]
+            if machine is not None:
+                targets.append(("machine", machine, None))
+            for who, what, server in targets:
+                done = self.driver(what, server, **options)
+                self.results.add(f"{name}_rate", who, amount / MB / (done["wall_ns"] / 1e9))
+                self.results.add(f"{name}_cpu", who, done["cpu_ns"] / amount)
+
+    def fs_read(self):
+        """The memory peak is that of the first read of a fresh server."""
+        options = {"path": self.files.large(), "bytes": filesets.LARGE}
+        for _ in self.rounds(3, 1):
+            with running(self.candidates) as servers:
+                for server in servers:
+                    done = self.driver("file-read", server, count=1, **options)
+                    grown = done["rss_peak"] - done["rss_before"]
+                    self.results.add("read_memory", server.name, grown / 1000)
+        with running(self.candidates) as servers:
+            for server in servers:
+                self.driver("file-read", server, verify=True, **options)
+            self.amount("read", "file-read", 4 * filesets.LARGE, self.rounds(6, 2), servers,
+                        machine="machine-file-read", count=4, **options)
+
+    def fs_write(self):
+        options = {"path": self.files.path("written"), "bytes": filesets.WRITTEN, "count": 20}
+        with running(self.candidates) as servers:
+            for server in servers:
+                self.driver("file-write", server, **{**options, "count": 2})
+            self.amount("write", "file-write", 20 * filesets.WRITTEN, self.rounds(6, 2), servers,
+                        machine="machine-file-write", **options)
+
+    def fs_block(self):
+        options = {"path": self.files.huge(), "bytes": filesets.HUGE, "window": 2}
+        with running(self.candidates) as servers:
+            for server in servers:
+                self.driver("block-read", server, verify=True, path=self.files.large(),
+                            bytes=filesets.LARGE, window=2)
+            self.amount("block", "block-read", filesets.HUGE, self.rounds(4, 2), servers,
+                        machine="machine-file-read", count=1, **options)
+        self.files.drop("huge")
+
+    def fs_small(self):
+        options = {"path": self.files.small(), "bytes": filesets.SMALL, "count": 5000,
+                   "warmup": 100, "millis": 2000}
+        with running(self.candidates) as servers:
+            self.latency("metadata", servers, "machine-metadata", self.rounds(4, 2), "metadata",
+                         **options)
+            self.latency("small_read", servers, "machine-small-read", self.rounds(4, 2),
+                         "small-read", **options)
+
+    def fs_pipeline(self):
+        options = {"path": self.files.small(), "window": 64}
+        self.rate("metadata_rate", "metadata_rate_cpu", "metadata-pipeline", "requests", **options)
+        self.rate("small_read_rate", "small_read_rate_cpu", "small-read-pipeline", "requests",
+                  **options)
+
+    def fs_walk(self):
+        entries = filesets.TREE_DIRECTORIES * (filesets.TREE_FILES + 1)
+        with running(self.candidates) as servers:
+            self.latency("walk", servers, None, self.rounds(4, 2), "walk", count=20, warmup=2,
+                         millis=3000, path=self.files.tree(), entries=entries)
+
+    def fs_write_block(self):
+        options = {"path": self.files.path("written"), "window": 2}
+        with running(self.candidates) as servers:
+            for server in servers:
+                self.driver("block-write", server, verify=True, bytes=64 * 1024 * 1024, **options)
+            self.amount("write_block", "block-write", filesets.HUGE, self.rounds(3, 1), servers,
+                        bytes=filesets.HUGE, **options)
+
+    def fs_list(self):
+        with running(self.candidates) as servers:
+            self.latency("list", servers, None, self.rounds(4, 2), "list", count=50, warmup=2,
+                         millis=2000, path=self.files.listing(), entries=filesets.LIST_ENTRIES)
+
+    def fs_copy(self):
+        with running(self.candidates) as servers:
+            self.latency("copy", servers, None, self.rounds(4, 2), "copy", count=10, warmup=1,
+                         millis=2000, path=self.files.large(), bytes=filesets.LARGE)
+
 
 # Group name on the command line, and the figures that it gives.
 GROUPS = {
@@ -222,4 +336,15 @@ GROUPS = {
     "pty": ("pty_rate", "pty_cpu"),
     "spawns": ("spawn_rate", "spawn_cpu", "spawn_total_cpu"),
     "slow_reader": ("slow_reader",),
+    "fs_read": ("read_rate", "read_cpu", "read_memory"),
+    "fs_write": ("write_rate", "write_cpu"),
+    "fs_block": ("block_rate", "block_cpu"),
+    "fs_small": ("metadata_p50", "metadata_p99", "metadata_cpu",
+                 "small_read_p50", "small_read_p99", "small_read_cpu"),
+    "fs_pipeline": ("metadata_rate", "metadata_rate_cpu", "small_read_rate",
+                    "small_read_rate_cpu"),
+    "fs_walk": ("walk_p50", "walk_p99", "walk_cpu"),
+    "fs_write_block": ("write_block_rate", "write_block_cpu"),
+    "fs_list": ("list_p50", "list_p99", "list_cpu"),
+    "fs_copy": ("copy_p50", "copy_p99", "copy_cpu"),
 }

@@ -1,6 +1,7 @@
 // Measurements of one thing at a time.
 #include "measure.h"
 #include "rpc.h"
+#include "sample.h"
 #include "util.h"
 
 #include <errno.h>
@@ -19,36 +20,14 @@ extern char **environ;
 
 static const char *const TRUE_ARGV[] = {"/bin/true", NULL};
 
-// Takes one sample with the number `n`, which grows by one each time.
-typedef uint64_t (*sampler)(struct rpc *r, uint64_t n);
-
-// Takes up to `count` samples in at most `millis`, after the warm-up, and prints the result.
-static void sample(const char *name, struct rpc *r, sampler one, const struct measure_options *o) {
-    struct samples s;
-    uint64_t n = 0, cpu, end;
-
-    samples_init(&s, o->count);
-    while (n < o->warmup)
-        one(r, n++);
-    cpu = process_cpu_ns(o->pid);
-    end = now_ns() + o->millis * 1000000u;
-    while (s.count < s.cap && now_ns() < end)
-        samples_add(&s, one(r, n++));
-    cpu = process_cpu_ns(o->pid) - cpu;
-    result_begin(name);
-    result_number("cpu_ns", cpu);
-    result_samples(&s);
-    result_end();
-    samples_free(&s);
-}
-
-static uint64_t run_true(struct rpc *r, uint64_t proc) {
+static uint64_t run_true(struct rpc *r, uint64_t proc, const void *arg) {
     struct launch l = {.proc = proc, .argv = TRUE_ARGV};
     struct tally t = {0};
     uint64_t begin = now_ns(), took = 0;
     uint64_t id = rpc_start(r, &l);
     struct msg m;
 
+    (void)arg;
     rpc_flush(r);
     while (!t.closed || !t.started) {
         rpc_next(r, &m);
@@ -69,11 +48,11 @@ void measure_start(const struct measure_options *o) {
     struct rpc r;
 
     rpc_open(&r, o->port);
-    sample("start", &r, run_true, o);
+    sample("start", &r, run_true, NULL, o);
     rpc_close(&r);
 }
 
-static uint64_t echo_byte(struct rpc *r, uint64_t n) {
+static uint64_t echo_byte(struct rpc *r, uint64_t n, const void *arg) {
     char byte = (char)('a' + n % 26);
     uint64_t begin = now_ns(), took = 0;
     uint64_t id = rpc_write_byte(r, CAT, byte);
@@ -81,6 +60,7 @@ static uint64_t echo_byte(struct rpc *r, uint64_t n) {
     struct msg m;
     uint8_t got[1];
 
+    (void)arg;
     rpc_flush(r);
     while (!answered || !echoed) {
         rpc_next(r, &m);
@@ -130,7 +110,7 @@ void measure_echo(const struct measure_options *o) {
 
     rpc_open(&r, o->port);
     start_cat(&r, o);
-    sample(o->tty ? "echo-pty" : "echo-pipe", &r, echo_byte, o);
+    sample(o->tty ? "echo-pty" : "echo-pipe", &r, echo_byte, NULL, o);
     rpc_terminate(&r, CAT);
     rpc_flush(&r);
     do {
@@ -139,12 +119,13 @@ void measure_echo(const struct measure_options *o) {
     rpc_close(&r);
 }
 
-static uint64_t one_status(struct rpc *r, uint64_t n) {
+static uint64_t one_status(struct rpc *r, uint64_t n, const void *arg) {
     uint64_t begin = now_ns(), took;
     uint64_t id = rpc_request(r, "environment/status", "{}");
     struct msg m;
 
     (void)n;
+    (void)arg;
     rpc_flush(r);
     rpc_next(r, &m);
     took = now_ns() - begin;
@@ -157,7 +138,7 @@ void measure_status(const struct measure_options *o) {
     struct rpc r;
 
     rpc_open(&r, o->port);
-    sample("status", &r, one_status, o);
+    sample("status", &r, one_status, NULL, o);
     rpc_close(&r);
 }
 

@@ -1,6 +1,7 @@
 // Measurements of rates, amounts and memory.
 #include "measure.h"
 #include "rpc.h"
+#include "sample.h"
 #include "util.h"
 
 #include <errno.h>
@@ -142,35 +143,7 @@ void measure_bulk(const struct measure_options *o) {
 }
 
 void measure_pipeline(const struct measure_options *o) {
-    struct rpc r;
-    struct msg m;
-    uint64_t first, expect, begin, end, cpu, in_flight = 0;
-
-    rpc_open(&r, o->port);
-    first = expect = r.next_id;
-    cpu = process_cpu_ns(o->pid);
-    begin = now_ns();
-    end = begin + o->millis * 1000000u;
-    for (bool more = true; more || in_flight > 0;) {
-        for (; more && in_flight < o->window; in_flight++)
-            rpc_request(&r, "environment/status", "{}");
-        rpc_flush(&r);
-        do {
-            rpc_next(&r, &m);
-            if (m.kind != MSG_RESPONSE || m.id != expect++)
-                fail("an answer out of order");
-            in_flight--;
-        } while (in_flight > 0 && ws_has_message(&r.ws));
-        more = now_ns() < end;
-    }
-    end = now_ns();
-    cpu = process_cpu_ns(o->pid) - cpu;
-    rpc_close(&r);
-    result_begin("pipeline");
-    result_number("requests", expect - first);
-    result_number("wall_ns", end - begin);
-    result_number("cpu_ns", cpu);
-    result_end();
+    pipeline("pipeline", "environment/status", "{}", o);
 }
 
 // One of the processes in flight in measure_spawns; `proc` is its current number.

@@ -1,5 +1,6 @@
 #include "machine.h"
 
+#include "rpc.h"
 #include "util.h"
 
 #include <arpa/inet.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -153,7 +155,9 @@ static void ping_pong(int fd, size_t len, const char *name, const struct measure
     samples_free(&s);
 }
 
-void machine_status(const struct measure_options *o) {
+// Answers each message after `work` on the path.
+static void answer_messages(const char *name, void (*work)(const char *path),
+                            const struct measure_options *o) {
     char text[MESSAGE];
     int fd[2];
     pid_t pid;
@@ -162,14 +166,47 @@ void machine_status(const struct measure_options *o) {
     pid = fork_checked();
     if (pid == 0) {
         close(fd[0]);
-        while (read_all(fd[1], text, sizeof text))
+        while (read_all(fd[1], text, sizeof text)) {
+            if (work != NULL)
+                work(o->path);
             write_all(fd[1], text, sizeof text);
+        }
         _exit(0);
     }
     close(fd[1]);
-    ping_pong(fd[0], MESSAGE, "machine-status", o);
+    ping_pong(fd[0], MESSAGE, name, o);
     close(fd[0]);
     waitpid(pid, NULL, 0);
+}
+
+void machine_status(const struct measure_options *o) {
+    answer_messages("machine-status", NULL, o);
+}
+
+static void look_at(const char *path) {
+    struct stat st;
+
+    if (stat(path, &st) != 0)
+        fail("%s: %s", path, strerror(errno));
+}
+
+void machine_metadata(const struct measure_options *o) {
+    answer_messages("machine-metadata", look_at, o);
+}
+
+static void read_whole(const char *path) {
+    char buf[4096];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        fail("%s: %s", path, strerror(errno));
+    while (read(fd, buf, sizeof buf) > 0)
+        ;
+    close(fd);
+}
+
+void machine_small_read(const struct measure_options *o) {
+    answer_messages("machine-small-read", read_whole, o);
 }
 
 // A transparent terminal; returns the master, stores the slave.
@@ -254,19 +291,6 @@ void machine_echo(const struct measure_options *o) {
     waitpid(pid, NULL, 0);
 }
 
-static size_t encode_scalar(const uint8_t *in, size_t len, char *out) {
-    static const char alphabet[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    char *p = out;
-
-    for (size_t i = 0; i + 2 < len; i += 3) {
-        unsigned v = (unsigned)in[i] << 16 | (unsigned)in[i + 1] << 8 | in[i + 2];
-        for (int shift = 18; shift >= 0; shift -= 6)
-            *p++ = alphabet[(v >> shift) & 63u];
-    }
-    return (size_t)(p - out);
-}
-
 #if defined(__x86_64__)
 // 24 bytes at a time become 32 characters: spread over the lanes, cut into sextets by two
 // multiplications, moved into the alphabet by an offset that depends on the range.
@@ -294,7 +318,7 @@ __attribute__((target("avx2"))) static size_t encode_avx2(const uint8_t *in, siz
         v = _mm256_add_epi8(_mm256_shuffle_epi8(offsets, range), sextets);
         _mm256_storeu_si256((__m256i *)(void *)(out + o), v);
     }
-    return o + encode_scalar(in + i, len - i, out + o);
+    return o + base64_encode(in + i, len - i, out + o);
 }
 #endif
 
@@ -303,7 +327,7 @@ static size_t encode(const uint8_t *in, size_t len, char *out) {
     if (__builtin_cpu_supports("avx2"))
         return encode_avx2(in, len, out);
 #endif
-    return encode_scalar(in, len, out);
+    return base64_encode(in, len, out);
 }
 
 // Reads the generator, writes base64; bytes that do not fill a group of three wait for the next
@@ -339,7 +363,29 @@ static void bulk_relay(int sock, uint64_t bytes) {
     waitpid(pid, NULL, 0);
 }
 
-void machine_bulk(const struct measure_options *o) {
+// Copies the file to the connection as base64, `count` times.
+static void file_relay(int sock, const struct measure_options *o) {
+    static uint8_t in[READ_MAX / 3 * 3];
+    static char text[READ_MAX / 3 * 4 + 64];
+
+    for (size_t i = 0; i < o->count; i++) {
+        int fd = open(o->path, O_RDONLY | O_CLOEXEC);
+        ssize_t n;
+        if (fd < 0)
+            fail("%s: %s", o->path, strerror(errno));
+        while ((n = read(fd, in, sizeof in)) > 0)
+            write_all(sock, text, encode(in, (size_t)n, text));
+        close(fd);
+    }
+}
+
+static void bulk_source(int sock, const struct measure_options *o) {
+    bulk_relay(sock, o->bytes);
+}
+
+// Receives what a child writes that runs `source`, `expect` bytes, and prints the result.
+static void receive_from(void (*source)(int sock, const struct measure_options *o),
+                         const struct measure_options *o, uint64_t expect, const char *name) {
     static uint8_t buf[512 * 1024];
     uint64_t begin = now_ns(), took, got = 0, cpu = 0;
     int fd[2];
@@ -350,7 +396,7 @@ void machine_bulk(const struct measure_options *o) {
     pid = fork_checked();
     if (pid == 0) {
         close(fd[0]);
-        bulk_relay(fd[1], o->bytes);
+        source(fd[1], o);
         cpu = process_cpu_ns(getpid());
         write_all(fd[1], &cpu, sizeof cpu);
         _exit(0);
@@ -363,11 +409,83 @@ void machine_bulk(const struct measure_options *o) {
     }
     took = now_ns() - begin;
     waitpid(pid, NULL, 0);
-    if (got != o->bytes / 3 * 4 + sizeof cpu)
+    if (got != expect + sizeof cpu)
         fail("the relay wrote %llu bytes", (unsigned long long)got);
-    result_begin("machine-bulk");
+    result_begin(name);
     result_number("bytes", o->bytes);
     result_number("wall_ns", took);
+    result_number("cpu_ns", cpu);
+    result_end();
+}
+
+void machine_bulk(const struct measure_options *o) {
+    receive_from(bulk_source, o, o->bytes / 3 * 4, "machine-bulk");
+}
+
+void machine_file_read(const struct measure_options *o) {
+    if (o->path == NULL)
+        fail("machine-file-read needs --path");
+    receive_from(file_relay, o, o->count * base64_length(o->bytes), "machine-file-read");
+}
+
+// Reads messages of `len` bytes and writes the first `bytes` of each to the file, which is new each
+// time; answers with one byte.
+static void write_relay(int sock, size_t len, const struct measure_options *o) {
+    static char buf[READ_MAX];
+    uint64_t cpu;
+
+    for (size_t i = 0; i < o->count; i++) {
+        int fd = open(o->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        size_t left = len, wanted = o->bytes;
+        if (fd < 0)
+            fail("%s: %s", o->path, strerror(errno));
+        while (left > 0) {
+            size_t n = left < sizeof buf ? left : sizeof buf;
+            if (!read_all(sock, buf, n))
+                fail("the writer ended");
+            write_all(fd, buf, n < wanted ? n : wanted);
+            wanted -= n < wanted ? n : wanted;
+            left -= n;
+        }
+        close(fd);
+        write_all(sock, buf, 1);
+    }
+    cpu = process_cpu_ns(getpid());
+    write_all(sock, &cpu, sizeof cpu);
+}
+
+void machine_file_write(const struct measure_options *o) {
+    size_t len = base64_length(o->bytes);
+    char *data = calloc(1, len), answer;
+    uint64_t wall = 0, cpu = 0;
+    int fd[2];
+    pid_t pid;
+
+    if (o->path == NULL || data == NULL)
+        fail("machine-file-write needs --path and memory");
+    tcp_pair(fd);
+    pid = fork_checked();
+    if (pid == 0) {
+        close(fd[0]);
+        write_relay(fd[1], len, o);
+        _exit(0);
+    }
+    close(fd[1]);
+    for (size_t i = 0; i < o->count; i++) {
+        uint64_t begin = now_ns();
+        write_all(fd[0], data, len);
+        if (!read_all(fd[0], &answer, 1))
+            fail("the relay ended");
+        wall += now_ns() - begin;
+        unlink(o->path);
+    }
+    if (!read_all(fd[0], &cpu, sizeof cpu))
+        fail("the relay ended");
+    waitpid(pid, NULL, 0);
+    free(data);
+    result_begin("machine-file-write");
+    result_number("bytes", o->bytes);
+    result_number("wall_ns", wall);
     result_number("cpu_ns", cpu);
     result_end();
 }

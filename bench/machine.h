@@ -9,9 +9,21 @@ void machine_spawn(const struct measure_options *o);
 // A 60-byte request and a 60-byte answer over a loopback connection.
 void machine_status(const struct measure_options *o);
 
+// The same, with a stat of `path`, or with the file `path` opened, read and closed.
+void machine_metadata(const struct measure_options *o);
+void machine_small_read(const struct measure_options *o);
+
 // One byte over a loopback connection, through `cat` and back, with a bare relay in the middle.
 void machine_echo(const struct measure_options *o);
 
 // Output of the generator read by a bare relay, turned into base64 and written to a loopback
 // connection.
 void machine_bulk(const struct measure_options *o);
+
+// The file `path` of `bytes`, read, turned into base64 and written to a loopback connection,
+// `count` times.
+void machine_file_read(const struct measure_options *o);
+
+// As much as base64 of `bytes` has, received over a loopback connection; `bytes` of it written to
+// the new file `path`, `count` times. Nothing is decoded.
+void machine_file_write(const struct measure_options *o);

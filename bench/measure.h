@@ -7,16 +7,18 @@
 #include <sys/types.h>
 
 struct measure_options {
-    uint16_t port;   // of the server on 127.0.0.1
-    pid_t pid;       // of the server process itself
-    size_t count;    // most samples, or connections
-    size_t warmup;   // samples taken and dropped before
-    size_t window;   // requests or processes in flight
-    uint64_t millis; // most time for samples, duration of a rate measurement or of a stall
-    uint64_t bytes;  // amount of output
-    int tty;         // through a PTY instead of pipes
-    int verify;      // decode and compare every byte; not for timing
-    char **command;  // server command line for measure_startup, NULL at the end
+    uint16_t port;    // of the server on 127.0.0.1
+    pid_t pid;        // of the server process itself
+    size_t count;     // most samples, or connections
+    size_t warmup;    // samples taken and dropped before
+    size_t window;    // requests or processes in flight
+    size_t entries;   // of a directory or a tree
+    uint64_t millis;  // most time for samples, duration of a rate measurement or of a stall
+    uint64_t bytes;   // amount of output, or size of a file
+    const char *path; // absolute, of a file or a directory
+    int tty;          // through a PTY instead of pipes
+    int verify;       // decode and compare every byte; not for timing
+    char **command;   // server command line for measure_startup, NULL at the end
 };
 
 // `/bin/true` from process/start until process/closed, one at a time.
@@ -42,6 +44,34 @@ void measure_connections(const struct measure_options *o);
 
 // `bytes` of output to a client that does not read for `millis`: highest resident memory.
 void measure_slow_reader(const struct measure_options *o);
+
+// fs/readFile of `path`, which has `bytes` of the test pattern, `count` times one after another;
+// with the highest resident memory of the server meanwhile.
+void measure_file_read(const struct measure_options *o);
+
+// fs/writeFile of `bytes` to `path`, `count` times; the file is not there before.
+void measure_file_write(const struct measure_options *o);
+
+// fs/open, fs/readBlock of 1 MiB with `window` in flight until the end of the file, fs/close.
+void measure_block_read(const struct measure_options *o);
+
+// fs/open for writing, fs/writeBlock of 1 MiB with `window` in flight, fs/close. `bytes` is a
+// multiple of 1 MiB.
+void measure_block_write(const struct measure_options *o);
+
+// fs/getMetadata and fs/readFile of a small file `path`: one at a time, and `window` in flight.
+void measure_metadata(const struct measure_options *o);
+void measure_small_read(const struct measure_options *o);
+void measure_metadata_pipeline(const struct measure_options *o);
+void measure_small_read_pipeline(const struct measure_options *o);
+
+// fs/walk of the tree `path` with `entries` in it, fs/readDirectory of the directory `path` with as
+// many; one at a time. The entries of the first answer are counted.
+void measure_walk(const struct measure_options *o);
+void measure_list(const struct measure_options *o);
+
+// fs/copy of the file `path` to a name that is not there before, one at a time.
+void measure_copy(const struct measure_options *o);
 
 // Start of `command` until it has printed a line, `count` times.
 void measure_startup(const struct measure_options *o);

@@ -34,29 +34,30 @@ def bar_text(figure):
     return ", ".join(parts)
 
 
-def verdict_of(figure, ours, ratio, has_reference):
-    """PASS, FAIL, or nothing where there is no bar to judge by."""
-    if figure.times is None and figure.limit is None:
+def verdict_of(figure, ours, ratio, names):
+    """PASS, FAIL, or nothing where there is no bar to judge by or nobody to be judged."""
+    if (figure.times is None and figure.limit is None) or "ours" not in names:
         return ""
     if ours is None:
         return "FAIL"
     if figure.limit is not None and ours > figure.limit:
         return "FAIL"
     if figure.times is not None:
-        if not has_reference:
+        if "reference" not in names:
             return "PASS" if figure.limit is not None else "no reference"
         if ratio is None or ratio < figure.times:
             return "FAIL"
     return "PASS"
 
 
-def judge(results, groups, has_reference):
+def judge(results, groups, names):
+    """`names` of the programs that were measured."""
     rows = []
     for group, key in ((g, f) for g in groups for f in GROUPS[g]):
         figure = FIGURES[key]
         ours, reference = results.get(key, "ours"), results.get(key, "reference")
         ratio = ratio_of(figure, ours, reference)
-        verdict = verdict_of(figure, ours, ratio, has_reference)
+        verdict = verdict_of(figure, ours, ratio, names)
         if verdict and group in results.errors:
             verdict = "FAIL"
         rows.append({

@@ -69,15 +69,24 @@ static void scan_output(const struct ws_message *w, struct msg *m) {
     m->chunk_len = (size_t)(end - p);
 }
 
-static void scan(const struct ws_message *w, struct msg *m) {
+// The method of a notification, or NULL for an answer. An error is fatal.
+static const char *find_method(const struct ws_message *w) {
     struct ws_message head = {.data = w->data, .len = w->len < 128 ? w->len : 128};
     const char *method = find_value(&head, "\"method\":\"");
 
+    if (method == NULL && find_value(&head, "\"error\":") != NULL)
+        fail("error answer: %.*s", (int)(w->len < 400 ? w->len : 400), w->data);
+    return method;
+}
+
+static void scan(const struct ws_message *w, struct msg *m) {
+    const char *method = find_method(w);
+
     memset(m, 0, sizeof *m);
     m->kind = MSG_OTHER;
+    m->data = w->data;
+    m->len = w->len;
     if (method == NULL) {
-        if (find_value(&head, "\"error\":") != NULL)
-            fail("error answer: %.*s", (int)(w->len < 400 ? w->len : 400), w->data);
         m->kind = MSG_RESPONSE;
         m->id = (uint64_t)find_integer(w, "\"id\":");
         return;
@@ -102,6 +111,49 @@ void rpc_next(struct rpc *r, struct msg *m) {
 
     ws_next(&r->ws, &w);
     scan(&w, m);
+}
+
+const char *rpc_text(const struct msg *m, const char *key, size_t *len) {
+    struct ws_message w = {.data = m->data, .len = m->len};
+    const char *p = find_value(&w, key);
+    const char *end = p == NULL ? NULL : memchr(p, '"', (size_t)(m->data + m->len - p));
+
+    if (end == NULL)
+        fail("no %s in: %.*s", key, (int)(m->len < 200 ? m->len : 200), m->data);
+    *len = (size_t)(end - p);
+    return p;
+}
+
+// Length of the string that begins after `key` in the head and ends in the tail. Base64 has no
+// quote, so the first one behind it is its end.
+static uint64_t skimmed_text(const struct ws_skimmed *w, const char *key) {
+    const char *p = memmem(w->head, w->edge, key, strlen(key));
+    uint64_t begin, tail = w->len - w->edge;
+    const char *look, *end;
+
+    if (p == NULL)
+        fail("no %s in: %.*s", key, (int)(w->edge < 200 ? w->edge : 200), w->head);
+    begin = (uint64_t)(p - w->head) + strlen(key);
+    look = w->tail + (begin > tail ? begin - tail : 0);
+    end = memchr(look, '"', (size_t)(w->tail + w->edge - look));
+    if (end == NULL)
+        fail("the string after %s has no end", key);
+    return tail + (uint64_t)(end - w->tail) - begin;
+}
+
+void rpc_skim(struct rpc *r, const char *key, struct skim *s) {
+    struct ws_skimmed w;
+    struct ws_message head = {.data = w.head}, tail = {.data = w.tail};
+
+    do {
+        ws_skim(&r->ws, &w);
+        head.len = tail.len = w.edge;
+    } while (find_method(&head) != NULL);
+    // Beside a long text the id may stand at either end.
+    s->id = (uint64_t)find_integer(find_value(&head, "\"id\":") != NULL ? &head : &tail, "\"id\":");
+    s->len = w.len;
+    s->text = key == NULL ? 0 : skimmed_text(&w, key);
+    s->eof = memmem(w.tail, w.edge, "\"eof\":true", 10) != NULL;
 }
 
 uint64_t rpc_request(struct rpc *r, const char *method, const char *params) {
@@ -216,14 +268,36 @@ size_t base64_bytes(const char *text, size_t len) {
     return len / 4 * 3 - pad;
 }
 
-static unsigned sextet(char c) {
-    const char *p = c == '\0' ? NULL : strchr(ALPHABET, c);
+size_t base64_length(size_t len) {
+    return (len + 2) / 3 * 4;
+}
 
-    if (c == '=')
-        return 0;
-    if (p == NULL)
+size_t base64_encode(const uint8_t *in, size_t len, char *out) {
+    char *p = out;
+
+    for (size_t i = 0; i < len; i += 3) {
+        size_t n = len - i < 3 ? len - i : 3;
+        unsigned v = (unsigned)in[i] << 16;
+        if (n > 1)
+            v |= (unsigned)in[i + 1] << 8;
+        if (n > 2)
+            v |= in[i + 2];
+        for (size_t k = 0; k < 4; k++)
+            *p++ = k > n ? '=' : ALPHABET[(v >> (18 - 6 * k)) & 63u];
+    }
+    return (size_t)(p - out);
+}
+
+static unsigned sextet(char c) {
+    static uint8_t values[256]; // one more than the value; 0 = not in the alphabet
+    unsigned v;
+
+    for (uint8_t i = 0; values['A'] == 0 && i < 64; i++)
+        values[(uint8_t)ALPHABET[63 - i]] = (uint8_t)(64 - i);
+    v = values[(uint8_t)c];
+    if (v == 0 && c != '=')
         fail("character %d is not base64", c);
-    return (unsigned)(p - ALPHABET);
+    return v == 0 ? 0 : v - 1;
 }
 
 void base64_decode(const char *text, size_t len, uint8_t *out) {

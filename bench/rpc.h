@@ -23,6 +23,8 @@ struct msg {
     int64_t exit_code; // MSG_EXITED
     const char *chunk; // MSG_OUTPUT: base64 text, borrowed until the next rpc_next
     size_t chunk_len;
+    const char *data; // the whole message, borrowed as well
+    size_t len;
 };
 
 // Connects and performs initialize and initialized.
@@ -35,6 +37,22 @@ void rpc_flush(struct rpc *r);
 
 // Waits for the next message. An error answer is fatal: no measurement expects one.
 void rpc_next(struct rpc *r, struct msg *m);
+
+// What is left of an answer that was passed over.
+struct skim {
+    uint64_t id;
+    uint64_t len;  // of the whole message
+    uint64_t text; // characters of the string after the key that was asked for
+    bool eof;      // it says so near its end
+};
+
+// Waits for the next answer without keeping it, for answers of any size; notifications are passed
+// over. `key` is the name of a string in it whose length is wanted, written as "\"name\":\"", or
+// NULL. An error answer is fatal.
+void rpc_skim(struct rpc *r, const char *key, struct skim *s);
+
+// The string after `key` in a message of rpc_next: its characters as they stand there.
+const char *rpc_text(const struct msg *m, const char *key, size_t *len);
 
 // How a process is started; the name on the wire is made from `proc`.
 struct launch {
@@ -64,6 +82,10 @@ void tally_add(struct tally *t, const struct msg *m);
 
 // Reads until `proc` is closed and its start, the request `start_id`, is answered.
 void rpc_drain(struct rpc *r, uint64_t proc, uint64_t start_id, struct tally *t);
+
+// Writes base64 with its padding and returns its length, base64_length(len).
+size_t base64_encode(const uint8_t *in, size_t len, char *out);
+size_t base64_length(size_t len);
 
 // Number of bytes that the base64 text stands for; fatal when it cannot be base64.
 size_t base64_bytes(const char *text, size_t len);

@@ -76,16 +76,36 @@ uint64_t process_children_cpu_ns(pid_t pid) {
     return (user + system) * (1000000000u / (unsigned long long)sysconf(_SC_CLK_TCK));
 }
 
-uint64_t process_rss(pid_t pid) {
+// A number of /proc/PID/status in kB, returned in bytes.
+static uint64_t process_status(pid_t pid, const char *name) {
     char path[64], text[8192];
     const char *line;
 
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
     read_small_file(path, text, sizeof text);
-    line = strstr(text, "VmRSS:");
+    line = strstr(text, name);
     if (line == NULL)
-        fail("%s has no VmRSS", path);
-    return strtoull(line + 6, NULL, 10) * 1024u;
+        fail("%s has no %s", path, name);
+    return strtoull(line + strlen(name), NULL, 10) * 1024u;
+}
+
+uint64_t process_rss(pid_t pid) {
+    return process_status(pid, "VmRSS:");
+}
+
+uint64_t process_peak(pid_t pid) {
+    return process_status(pid, "VmHWM:");
+}
+
+void process_forget_peak(pid_t pid) {
+    char path[64];
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%d/clear_refs", (int)pid);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, "5", 1) != 1)
+        fail("%s: %s", path, strerror(errno));
+    close(fd);
 }
 
 void samples_init(struct samples *s, size_t cap) {

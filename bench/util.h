@@ -24,6 +24,10 @@ uint64_t process_children_cpu_ns(pid_t pid);
 // VmRSS of `pid` in bytes.
 uint64_t process_rss(pid_t pid);
 
+// The highest VmRSS of `pid` in bytes since process_forget_peak.
+uint64_t process_peak(pid_t pid);
+void process_forget_peak(pid_t pid);
+
 // Reads the whole file of at most `cap` - 1 bytes into `out` and terminates it.
 void read_small_file(const char *path, char *out, size_t cap);
 

@@ -16,7 +16,7 @@
 
 // Large enough for many frames per receive, small enough to stay in the cache.
 #define IN_INITIAL ((size_t)256 * 1024)
-#define IN_MAX ((size_t)64 * 1024 * 1024)
+#define IN_MAX ((size_t)128 * 1024 * 1024)
 #define OUT_MAX ((size_t)4 * 1024 * 1024)
 #define HEAD_MAX 14
 
@@ -159,9 +159,16 @@ static size_t put_head(uint8_t *p, unsigned opcode, size_t len, uint32_t mask) {
     return n + 4;
 }
 
+static void mask_into(uint8_t *out, const char *text, size_t len, uint32_t mask) {
+    uint8_t key[4];
+
+    memcpy(key, &mask, 4);
+    for (size_t i = 0; i < len; i++)
+        out[i] = (uint8_t)((uint8_t)text[i] ^ key[i & 3]);
+}
+
 static void queue_frame(struct ws *ws, unsigned opcode, const char *data, size_t len) {
     uint32_t mask = next_mask(ws);
-    uint8_t key[4];
     uint8_t *p;
 
     if (len > OUT_MAX || ws->out_len + len + HEAD_MAX > OUT_MAX)
@@ -172,11 +179,9 @@ static void queue_frame(struct ws *ws, unsigned opcode, const char *data, size_t
         if (ws->out == NULL)
             fail("out of memory");
     }
-    memcpy(key, &mask, 4);
     p = ws->out + ws->out_len;
     p += put_head(p, opcode, len, mask);
-    for (size_t i = 0; i < len; i++)
-        p[i] = (uint8_t)((uint8_t)data[i] ^ key[i & 3]);
+    mask_into(p, data, len, mask);
     ws->out_len = (size_t)(p + len - ws->out);
 }
 
@@ -189,11 +194,38 @@ void ws_flush(struct ws *ws) {
     ws->out_len = 0;
 }
 
-// Reads the frame head at in_head. Returns 0 when it is whole, else the number of bytes needed
-// before it can be read.
+void ws_frame_init(struct ws_frame *f, const char *text, size_t len) {
+    uint32_t mask = (uint32_t)now_ns() | 1u;
+
+    f->bytes = malloc(len + HEAD_MAX);
+    if (f->bytes == NULL)
+        fail("out of memory");
+    f->head = put_head(f->bytes, OP_TEXT, len, mask);
+    f->len = f->head + len;
+    mask_into(f->bytes + f->head, text, len, mask);
+}
+
+void ws_frame_free(struct ws_frame *f) {
+    free(f->bytes);
+    f->bytes = NULL;
+}
+
+void ws_frame_patch(struct ws_frame *f, size_t at, const char *text, size_t len) {
+    const uint8_t *key = f->bytes + f->head - 4;
+
+    for (size_t i = 0; i < len; i++)
+        f->bytes[f->head + at + i] = (uint8_t)((uint8_t)text[i] ^ key[(at + i) & 3]);
+}
+
+void ws_frame_send(struct ws *ws, const struct ws_frame *f) {
+    send_all(ws->fd, f->bytes, f->len);
+}
+
+// Reads the frame head at in_head, behind the part of a message. Returns 0 when it is whole, else
+// the number of bytes needed before it can be read.
 static size_t peek_frame(const struct ws *ws, struct frame *f) {
-    const uint8_t *p = ws->in + ws->in_head;
-    size_t have = ws->in_tail - ws->in_head;
+    const uint8_t *p = ws->in + ws->in_head + ws->part;
+    size_t have = ws->in_tail - ws->in_head - ws->part;
     unsigned len7;
 
     if (have < 2)
@@ -216,31 +248,130 @@ static size_t peek_frame(const struct ws *ws, struct frame *f) {
 int ws_has_message(const struct ws *ws) {
     struct frame f;
 
-    return peek_frame(ws, &f) == 0 && ws->in_tail - ws->in_head >= f.head + f.len;
+    return peek_frame(ws, &f) == 0 && f.fin && ws->in_tail - ws->in_head >= f.head + f.len;
+}
+
+// Answers a ping, passes over a pong. Anything else that is not data ends the measurement.
+static void take_control(struct ws *ws, const struct frame *f, const uint8_t *payload) {
+    if (f->opcode == OP_PING) {
+        queue_frame(ws, OP_PONG, (const char *)payload, f->len);
+        ws_flush(ws);
+    } else if (f->opcode != OP_PONG) {
+        fail("unexpected frame, opcode %u%s", f->opcode, f->fin ? "" : " (fragment)");
+    }
+}
+
+// Whether the frame may come now: text or binary first, then continuations only.
+static bool is_data(const struct frame *f, bool begun) {
+    return begun ? f->opcode == OP_CONTINUATION : f->opcode == OP_TEXT || f->opcode == OP_BINARY;
+}
+
+// Drops `len` bytes behind the part of a message; what follows moves up.
+static void drop_behind_part(struct ws *ws, size_t len) {
+    uint8_t *p = ws->in + ws->in_head + ws->part;
+
+    memmove(p, p + len, (size_t)(ws->in + ws->in_tail - p) - len);
+    ws->in_tail -= len;
+}
+
+// The whole next frame is in the buffer; returns true when it completes a message.
+static bool take_frame(struct ws *ws, const struct frame *f, bool *begun, struct ws_message *m) {
+    const uint8_t *p = ws->in + ws->in_head + ws->part;
+
+    if (!is_data(f, *begun)) {
+        take_control(ws, f, p + f->head);
+        drop_behind_part(ws, f->head + f->len);
+        return false;
+    }
+    if (!*begun && f->fin) {
+        m->data = (const char *)p + f->head;
+        m->len = f->len;
+        ws->in_head += f->head + f->len;
+        return true;
+    }
+    *begun = true;
+    drop_behind_part(ws, f->head);
+    ws->part += f->len;
+    if (!f->fin)
+        return false;
+    m->data = (const char *)ws->in + ws->in_head;
+    m->len = ws->part;
+    ws->in_head += ws->part;
+    ws->part = 0;
+    return true;
 }
 
 void ws_next(struct ws *ws, struct ws_message *m) {
+    bool begun = false;
     struct frame f;
 
     for (;;) {
         size_t need = peek_frame(ws, &f);
         if (need == 0)
             need = f.head + f.len;
+        need += ws->part;
         if (ws->in_tail - ws->in_head < need) {
             in_reserve(ws, need);
             receive(ws);
+        } else if (take_frame(ws, &f, &begun, m)) {
+            return;
+        }
+    }
+}
+
+static void skim_piece(struct ws_skimmed *s, const uint8_t *p, size_t n) {
+    size_t keep = n < WS_EDGE ? n : WS_EDGE;
+    size_t old = s->edge + keep > WS_EDGE ? WS_EDGE - keep : s->edge;
+
+    memmove(s->tail, s->tail + s->edge - old, old);
+    memcpy(s->tail + old, p + n - keep, keep);
+    if (s->edge < WS_EDGE) {
+        size_t more = n < WS_EDGE - s->edge ? n : WS_EDGE - s->edge;
+        memcpy(s->head + s->edge, p, more);
+        s->edge += more;
+    }
+    s->len += n;
+}
+
+// Takes `len` bytes of payload out of the buffer and the socket.
+static void skim_payload(struct ws *ws, struct ws_skimmed *s, size_t len) {
+    while (len > 0) {
+        size_t have = ws->in_tail - ws->in_head;
+        if (have == 0) {
+            in_reserve(ws, 1);
+            receive(ws);
             continue;
         }
-        m->data = (const char *)ws->in + ws->in_head + f.head;
-        m->len = f.len;
-        ws->in_head += need;
-        if (f.opcode == OP_PING) {
-            queue_frame(ws, OP_PONG, m->data, m->len);
-            ws_flush(ws);
-        } else if ((f.opcode == OP_TEXT || f.opcode == OP_BINARY) && f.fin) {
-            return;
-        } else if (f.opcode != OP_PONG) {
-            fail("unexpected frame, opcode %u%s", f.opcode, f.fin ? "" : " (fragment)");
+        if (have > len)
+            have = len;
+        skim_piece(s, ws->in + ws->in_head, have);
+        ws->in_head += have;
+        len -= have;
+    }
+}
+
+void ws_skim(struct ws *ws, struct ws_skimmed *s) {
+    bool begun = false;
+    struct frame f;
+
+    s->len = s->edge = 0;
+    for (;;) {
+        size_t need = peek_frame(ws, &f);
+        bool data = need == 0 && is_data(&f, begun);
+        if (need == 0 && !data)
+            need = f.head + f.len;
+        if (ws->in_tail - ws->in_head < need) {
+            in_reserve(ws, need);
+            receive(ws);
+        } else if (data) {
+            begun = true;
+            ws->in_head += f.head;
+            skim_payload(ws, s, f.len);
+            if (f.fin)
+                return;
+        } else {
+            take_control(ws, &f, ws->in + ws->in_head + f.head);
+            ws->in_head += need;
         }
     }
 }

@@ -35,6 +35,7 @@ static void conn_free(struct conn *c) {
         util_close_fd(&c->io.fd);
     ws_parser_fini(&c->ws);
     outq_fini(&c->outq);
+    outq_fini(&c->held);
     buf_fini(&c->in);
     list_remove(&c->node);
     c->host->count--;
@@ -49,6 +50,10 @@ static void conn_on_free(struct loop_task *t) {
 
 /* Tells the owner, once, that the connection is of no more use. Never inside a call of his. */
 static void conn_say_gone(struct conn *c) {
+    if (c->state == CONN_BODY) {
+        c->state = CONN_HTTP;
+        c->host->ops->cut(c);
+    }
     if (!c->opened)
         return;
     c->opened = false;
@@ -64,12 +69,16 @@ static void conn_drop(struct conn *c) {
     loop_defer(c->host->loop, &c->free_task);
 }
 
-void conn_host_fini(struct conn_host *h) {
+void conn_host_drop(struct conn_host *h) {
     for (struct list *n; (n = list_first(&h->conns)) != NULL;) {
         struct conn *c = list_entry(n, struct conn, node);
         conn_say_gone(c);
         conn_free(c);
     }
+}
+
+void conn_host_fini(struct conn_host *h) {
+    conn_host_drop(h);
     outq_pool_fini(&h->pool);
     free(h->scratch);
 }
@@ -79,8 +88,8 @@ void conn_host_fini(struct conn_host *h) {
 static void conn_update_watch(struct conn *c) {
     struct loop *l = c->host->loop;
     bool reading =
-        !c->input_done && !c->paused && c->outq.bytes < CONN_OUT_MAX && c->state != CONN_FLUSHING;
-    bool writing = c->outq.bytes > 0;
+        !c->input_done && !c->paused && conn_backlog(c) < CONN_OUT_MAX && c->state != CONN_FLUSHING;
+    bool writing = c->outq.bytes > 0 || (c->state == CONN_BODY && c->want_out);
     if (!c->stdio) {
         uint32_t watch_end = c->input_done || c->state == CONN_FLUSHING ? 0u : EPOLLRDHUP;
         loop_io_want(l, &c->io, (reading ? EPOLLIN : 0u) | watch_end | (writing ? EPOLLOUT : 0u));
@@ -122,12 +131,22 @@ static void conn_flush(struct conn *c) {
     if (c->outq.bytes == 0)
         conn_sent_all(c);
     conn_update_watch(c);
-    if (c->high && c->outq.bytes <= CONN_OUT_LOW) {
+    if (c->high && conn_backlog(c) <= CONN_OUT_LOW) {
         c->high = false;
         if (c->state == CONN_OPEN)
             c->host->ops->pressure(c, false);
     }
-    if (c->state == CONN_OPEN && !c->paused && c->outq.bytes < CONN_OUT_MAX)
+    if (c->state == CONN_BODY && c->want_out && c->outq.bytes == 0) {
+        c->want_out = false;
+        c->host->ops->writable(c);
+    }
+    if (c->state == CONN_BODY && !c->paused && c->in.len > 0)
+        c->host->ops->body(c);
+    if (c->state == CONN_HTTP && c->in.len > 0)
+        conn_resume_input(c);
+    if (c->state == CONN_OPEN && c->streaming && c->outq.bytes <= CONN_OUT_LOW)
+        c->host->ops->drained(c);
+    if (c->state == CONN_OPEN && !c->paused && conn_backlog(c) < CONN_OUT_MAX)
         conn_resume_input(c);
 }
 
@@ -137,7 +156,7 @@ static void conn_on_flush(struct loop_task *t) {
 
 static void conn_queued(struct conn *c) {
     loop_defer(c->host->loop, &c->flush_task);
-    if (!c->high && c->outq.bytes >= CONN_OUT_HIGH && c->state == CONN_OPEN) {
+    if (!c->high && conn_backlog(c) >= CONN_OUT_HIGH && c->state == CONN_OPEN) {
         c->high = true;
         c->host->ops->pressure(c, true);
     }
@@ -152,9 +171,10 @@ static void conn_break(struct conn *c) {
 }
 
 /* Queues one frame (any state); memory trouble ends the connection. */
-static void conn_queue_frame(struct conn *c, enum ws_opcode op, bool fin, struct str payload) {
+static void conn_queue_frame(struct conn *c, struct outq *q, enum ws_opcode op, bool fin,
+                             struct str payload) {
     size_t head = ws_header_len(payload.n);
-    char *p = outq_reserve(&c->outq, head + payload.n);
+    char *p = outq_reserve(q, head + payload.n);
     if (p == NULL) {
         conn_break(c);
         return;
@@ -162,15 +182,20 @@ static void conn_queue_frame(struct conn *c, enum ws_opcode op, bool fin, struct
     ws_header(p, op, fin, payload.n);
     if (payload.n > 0)
         memcpy(p + head, payload.p, payload.n);
-    outq_commit(&c->outq, head + payload.n);
+    outq_commit(q, head + payload.n);
     conn_queued(c);
+}
+
+/* Where whole messages go. */
+static struct outq *conn_messages(struct conn *c) {
+    return c->streaming ? &c->held : &c->outq;
 }
 
 char *conn_reserve(struct conn *c, size_t n) {
     if (c->state != CONN_OPEN)
         return NULL;
     size_t head = c->stdio ? 0 : ws_header_len(n);
-    char *p = outq_reserve(&c->outq, head + n + 1);
+    char *p = outq_reserve(conn_messages(c), head + n + 1);
     if (p == NULL) {
         conn_break(c);
         return NULL;
@@ -181,13 +206,72 @@ char *conn_reserve(struct conn *c, size_t n) {
 }
 
 void conn_commit(struct conn *c, size_t n) {
+    struct outq *q = conn_messages(c);
     if (c->stdio) {
-        char *p = outq_reserve(&c->outq, n + 1); /* the room reserved just before */
+        char *p = outq_reserve(q, n + 1); /* the room reserved just before */
         p[n] = '\n';
-        outq_commit(&c->outq, n + 1);
+        outq_commit(q, n + 1);
     } else {
-        outq_commit(&c->outq, ws_header_len(n) + n);
+        outq_commit(q, ws_header_len(n) + n);
     }
+    conn_queued(c);
+}
+
+static size_t conn_parts_len(const struct conn_parts *p) {
+    size_t n = p->after.n;
+    for (size_t i = 0; i < p->before_count; i++)
+        n += p->before[i].n;
+    for (const struct outq_seg *s = p->chain; s != NULL; s = s->next)
+        n += s->len;
+    return n;
+}
+
+/* A frame (stdio: a piece of a line) made of parts at the end of q. */
+static void conn_put_parts(struct conn *c, struct outq *q, enum ws_opcode op, bool fin,
+                           const struct conn_parts *p) {
+    size_t n = conn_parts_len(p), room = WS_HEADER_MAX;
+    for (size_t i = 0; i < p->before_count; i++)
+        room += p->before[i].n;
+    char *head = outq_reserve(q, room);
+    if (head == NULL) {
+        outq_seg_free(&c->host->pool, p->chain);
+        conn_break(c);
+        return;
+    }
+    char *at = c->stdio ? head : head + ws_header(head, op, fin, n);
+    for (size_t i = 0; i < p->before_count; i++)
+        at = p->before[i].n > 0 ? mempcpy(at, p->before[i].p, p->before[i].n) : at;
+    outq_commit(q, (size_t)(at - head));
+    outq_append(q, p->chain);
+    char *tail = outq_reserve(q, p->after.n + 1);
+    if (tail == NULL) {
+        conn_break(c);
+        return;
+    }
+    if (p->after.n > 0)
+        memcpy(tail, p->after.p, p->after.n);
+    tail[p->after.n] = '\n';
+    outq_commit(q, p->after.n + (c->stdio && fin ? 1 : 0));
+}
+
+void conn_send_parts(struct conn *c, const struct conn_parts *p) {
+    if (c->state != CONN_OPEN) {
+        outq_seg_free(&c->host->pool, p->chain);
+        return;
+    }
+    conn_put_parts(c, conn_messages(c), WS_TEXT, true, p);
+    conn_queued(c);
+}
+
+void conn_stream(struct conn *c, const struct conn_parts *p, bool last) {
+    if (c->state != CONN_OPEN) {
+        outq_seg_free(&c->host->pool, p->chain);
+        return;
+    }
+    conn_put_parts(c, &c->outq, c->streaming ? WS_CONT : WS_TEXT, last, p);
+    c->streaming = !last;
+    if (last)
+        outq_move(&c->outq, &c->held);
     conn_queued(c);
 }
 
@@ -205,14 +289,14 @@ void conn_send(struct conn *c, struct str text) {
         struct str part = {text.p, MIN(text.n, (size_t)CONN_FRAME_OUT_MAX)};
         text.p += part.n;
         text.n -= part.n;
-        conn_queue_frame(c, op, text.n == 0, part);
+        conn_queue_frame(c, conn_messages(c), op, text.n == 0, part);
         op = WS_CONT;
     }
 }
 
 void conn_ping(struct conn *c) {
     if (!c->stdio && c->state == CONN_OPEN)
-        conn_queue_frame(c, WS_PING, true, (struct str){NULL, 0});
+        conn_queue_frame(c, &c->outq, WS_PING, true, (struct str){NULL, 0});
 }
 
 /* Sends what is queued, then ends. The owner hears of it from the flush task. */
@@ -237,7 +321,7 @@ void conn_end(struct conn *c, unsigned code, const char *reason) {
         size_t n = MIN(strlen(reason), sizeof payload - 2);
         memcpy(payload + 2, reason, n);
         c->close_sent = true;
-        conn_queue_frame(c, WS_CLOSE, true, (struct str){payload, code == 1005 ? 0 : n + 2});
+        conn_queue_frame(c, &c->outq, WS_CLOSE, true, (struct str){payload, code == 1005 ? 0 : n + 2});
     }
     if (c->state == CONN_OPEN)
         conn_begin_flush(c);
@@ -305,14 +389,60 @@ static void conn_refused(struct conn *c, int status, enum http_refusal why, cons
     c->host->ops->refused(c, status, why, reason);
 }
 
+void conn_http_begin(struct conn *c) {
+    c->state = CONN_BODY;
+    c->paused = true;
+    c->want_out = false;
+    conn_http_progress(c);
+}
+
+void conn_http_progress(struct conn *c) {
+    if (loop_timer_set(c->host->loop, &c->timer, CONN_BODY_MS * LOOP_MS) < 0)
+        conn_drop(c);
+}
+
+void conn_http_put(struct conn *c, struct str bytes) {
+    char *p = outq_reserve(&c->outq, bytes.n);
+    if (p == NULL) {
+        conn_break(c);
+        return;
+    }
+    memcpy(p, bytes.p, bytes.n);
+    outq_commit(&c->outq, bytes.n);
+    conn_queued(c);
+}
+
+void conn_http_want_out(struct conn *c) {
+    c->want_out = true;
+    conn_update_watch(c);
+}
+
+void conn_http_end(struct conn *c, bool close) {
+    c->state = CONN_HTTP;
+    c->paused = false;
+    if (close || c->input_done)
+        conn_begin_flush(c);
+    else if (loop_timer_set(c->host->loop, &c->timer, CONN_HEAD_MS * LOOP_MS) < 0)
+        conn_drop(c);
+    else
+        loop_defer(c->host->loop, &c->flush_task); /* the next request may be there already */
+}
+
+void conn_http_abort(struct conn *c) {
+    c->state = CONN_HTTP;
+    conn_drop(c);
+}
+
 static void conn_answer(struct conn *c, const struct http_request *r) {
     static const char *const reasons[] = {[HTTP_FROM_PAGE] = "the request has an Origin header",
-                                          [HTTP_BAD_HOST] = "/metrics from a browser or by an "
-                                                            "unknown name"};
+                                          [HTTP_BAD_HOST] = "/metrics or /v1/files from a browser "
+                                                            "or by an unknown name"};
     struct conn_host *h = c->host;
     struct http_answer a = {0};
     if (h->metrics != NULL && str_eqz(r->path, "/metrics"))
         http_route_metrics(r, h->http_hosts, h->http_host_count, &a);
+    else if (h->files && str_eqz(r->path, "/v1/files"))
+        http_route_files(r, h->http_hosts, h->http_host_count, &a);
     else
         http_route(r, &a);
     if (a.refusal != HTTP_ADMITTED)
@@ -325,9 +455,11 @@ static void conn_answer(struct conn *c, const struct http_request *r) {
         auth_check(h->auth, http_header_get(r, "authorization"), (int64_t)time(NULL));
     if (refusal != NULL) {
         conn_refused(c, 401, HTTP_ADMITTED, refusal);
-        conn_reply_status(c, 401, refusal, a.close);
+        conn_reply_status(c, 401, refusal, a.close || http_body_len(r) != 0);
     } else if (a.action == HTTP_METRICS) {
         conn_metrics(c, &a);
+    } else if (a.action == HTTP_FILES) {
+        h->ops->files(c, r, &a);
     } else {
         conn_upgrade(c, a.key);
     }
@@ -362,7 +494,7 @@ static void conn_ws_event(struct conn *c, struct ws_msg *m) {
     case WS_NONE:
     case WS_GOT_PONG: break;
     case WS_MESSAGE: c->host->ops->message(c, m->data, m->n, m->opcode == WS_TEXT); break;
-    case WS_GOT_PING: conn_queue_frame(c, WS_PONG, true, (struct str){m->data, m->n}); break;
+    case WS_GOT_PING: conn_queue_frame(c, &c->outq, WS_PONG, true, (struct str){m->data, m->n}); break;
     case WS_GOT_CLOSE: conn_end(c, m->code, ""); break;
     case WS_FAIL:
         log_warn("closing connection %s: %s", c->peer, m->reason);
@@ -382,7 +514,7 @@ static void conn_stash(struct conn *c, const char *data, size_t n) {
 static void conn_websocket(struct conn *c, char *data, size_t n) {
     size_t at = 0;
     while (at < n && c->state == CONN_OPEN) {
-        if (c->paused || c->outq.bytes >= CONN_OUT_MAX) {
+        if (c->paused || conn_backlog(c) >= CONN_OUT_MAX) {
             conn_stash(c, data + at, n - at);
             return;
         }
@@ -404,7 +536,7 @@ static void conn_line(struct conn *c, char *line, size_t n) {
 /* Hands out whole lines of c->in; at the end of input also the last, unterminated one. */
 static void conn_lines(struct conn *c) {
     size_t at = 0;
-    while (c->state == CONN_OPEN && !c->paused && c->outq.bytes < CONN_OUT_MAX) {
+    while (c->state == CONN_OPEN && !c->paused && conn_backlog(c) < CONN_OUT_MAX) {
         size_t from = MAX(at, c->line_seen);
         char *nl = c->in.len > from ? memchr(c->in.p + from, '\n', c->in.len - from) : NULL;
         c->line_seen = c->in.len;
@@ -444,6 +576,9 @@ static void conn_resume_input(struct conn *c) {
         if (c->in.len > 0)
             conn_lines(c);
         conn_check_input_end(c);
+    } else if (c->state == CONN_HTTP) {
+        conn_http(c);
+        conn_update_watch(c);
     } else if (c->in.len > 0) {
         struct buf stash = c->in;
         c->in = BUF_INIT(stash.max);
@@ -463,6 +598,8 @@ static void conn_process(struct conn *c, char *data, size_t n) {
     conn_stash(c, data, n);
     if (c->state == CONN_HTTP)
         conn_http(c);
+    else if (c->state == CONN_BODY)
+        c->host->ops->body(c);
     else if (c->state == CONN_OPEN)
         conn_lines(c);
 }
@@ -476,6 +613,9 @@ static void conn_input_end(struct conn *c) {
         conn_update_watch(c);
         conn_lines(c);
         conn_check_input_end(c);
+    } else if (c->state == CONN_BODY) {
+        conn_update_watch(c);
+        c->host->ops->body(c);
     } else if (c->state != CONN_FLUSHING) {
         log_debug("connection %s ended by its peer", c->peer);
         conn_say_gone(c); /* at once: the session may be resumed in this very turn */
@@ -570,6 +710,7 @@ static struct conn *conn_new(struct conn_host *h, int in_fd, int out_fd) {
     c->free_task.fn = conn_on_free;
     c->msg_max = CONN_MSG_EARLY_MAX;
     outq_init(&c->outq, &h->pool);
+    outq_init(&c->held, &h->pool);
     list_append(&h->conns, &c->node);
     h->count++;
     return c;

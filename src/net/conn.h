@@ -3,6 +3,7 @@
  * A connection that carries messages: a WebSocket (after its HTTP upgrade) or stdio lines.
  *
  *     http ── upgrade ──> open ── goodbye, close, error ──> ending ──> freed
+ *     http <── request, answer ──> body
  *
  * The owner hears `open` once, then messages, then `gone` once, when the connection stops being
  * usable; what was queued by then is still sent, then it hears `closed` and the connection frees
@@ -13,6 +14,9 @@
  * CONN_OUT_LOW to go on. Answers to requests may still be queued; at CONN_OUT_MAX no more requests
  * are read until the peer has read. So a connection queues at most CONN_OUT_MAX, one message and
  * what the owner queues for events that cannot wait.
+ *
+ * A message may be sent piece by piece (conn_stream). What is sent meanwhile is held back until its
+ * end, since only control frames may stand between fragments, and counts as queued.
  */
 
 #include "base/buf.h"
@@ -35,6 +39,7 @@
 #define CONN_PEER_MAX 64             /* bytes of the name of a peer */
 #define CONN_METRICS_MAX (64u << 10) /* bytes of the text of /metrics */
 #define CONN_HEAD_MS 10000           /* for an HTTP head */
+#define CONN_BODY_MS 60000           /* without progress of a transfer */
 #define CONN_PING_MS 30000           /* between keepalive pings */
 #define CONN_LINGER_MS 2000          /* for the peer's answer to our close frame */
 #define CONN_GOODBYE_MS 10000        /* to send what is queued after the peer's end of file */
@@ -46,9 +51,20 @@ struct conn_ops {
     /* A whole message; data is writable and valid during the call. `utf8`: known to be valid. */
     void (*message)(struct conn *c, char *data, size_t n, bool utf8);
     void (*pressure)(struct conn *c, bool high);
+    /* During a stream: nearly all of it was sent, it may go on. Whatever is held back. */
+    void (*drained)(struct conn *c);
     /* stdio: no more input follows; answer what was received, then conn_end(). */
     void (*input_end)(struct conn *c);
     void (*gone)(struct conn *c);
+    /*
+     * A request for /v1/files, let in: answer it with conn_http_...(). Then, until conn_http_end():
+     * `body` when input has come (c->in, consume it) or ended (c->input_done), `writable` when all queued was sent and
+     * want_out is set, `cut` once if the connection ends.
+     */
+    void (*files)(struct conn *c, const struct http_request *r, const struct http_answer *a);
+    void (*body)(struct conn *c);
+    void (*writable)(struct conn *c);
+    void (*cut)(struct conn *c);
     /* An HTTP request was answered with 401 or 403, for that reason. */
     void (*refused)(struct conn *c, int status, enum http_refusal why, const char *reason);
     /* All was sent or given up; the connection is about to be freed. */
@@ -67,25 +83,30 @@ struct conn_host {
     void *owner;
     /* Appends the text of /metrics; 0 or -errno. NULL: there is no such path. */
     int (*metrics)(void *owner, struct buf *b);
-    char *const *http_hosts; /* borrowed: names by which /metrics may be asked for */
+    bool files;              /* there is /v1/files */
+    char *const *http_hosts; /* borrowed: names by which these may be asked for */
     size_t http_host_count;
 };
 
 MUST_CHECK int conn_host_init(struct conn_host *h, struct loop *loop, const struct conn_ops *ops,
                               const struct auth *auth, void *owner);
-/* Drops all connections at once and gives everything back. */
+/* Drops all connections at once. */
+void conn_host_drop(struct conn_host *h);
+/* The same, and gives everything back. */
 void conn_host_fini(struct conn_host *h);
 
-enum conn_state { CONN_HTTP, CONN_OPEN, CONN_FLUSHING, CONN_LINGERING };
+enum conn_state { CONN_HTTP, CONN_BODY, CONN_OPEN, CONN_FLUSHING, CONN_LINGERING };
 
 struct conn {
     struct list node;
     struct conn_host *host;
-    void *user; /* the owner's */
+    void *user;     /* the owner's */
+    void *transfer; /* the owner's, while CONN_BODY */
     enum conn_state state;
     bool stdio;
     bool input_done; /* end of input seen */
     bool paused;     /* the owner wants no input for now */
+    bool want_out;   /* a transfer wants to know when it can send */
     bool high;       /* pressure was reported */
     bool opened;     /* `open` was reported, `gone` was not */
     bool broken;     /* out of memory: nothing more can be sent */
@@ -94,6 +115,8 @@ struct conn {
     struct loop_io io;  /* input; for a socket also output */
     struct loop_io out; /* stdio: output */
     struct outq outq;
+    struct outq held; /* whole messages that wait for the end of a stream */
+    bool streaming;   /* a message has begun and not ended */
     struct ws_parser ws;
     struct buf in;    /* bytes read but not yet handled: an HTTP head, a partial line, a stash */
     size_t line_seen; /* stdio: bytes of `in` known to hold no newline */
@@ -113,6 +136,19 @@ MUST_CHECK int conn_accept(struct conn_host *h, int fd, const struct sockaddr *a
 
 /* A connection over two descriptors (borrowed, set non-blocking). `open` is called at once. */
 MUST_CHECK int conn_stdio(struct conn_host *h, int in_fd, int out_fd);
+
+/*
+ * Answering a request for /v1/files; `body` is what the owner hears of until conn_http_end().
+ * conn_http_begin() takes no input until conn_pause(c, false). conn_http_put() queues bytes.
+ * conn_http_progress() gives it CONN_BODY_MS more. conn_http_end() goes on with the next request,
+ * or closes the connection when all is sent. conn_http_abort() closes it at once.
+ */
+void conn_http_begin(struct conn *c);
+void conn_http_put(struct conn *c, struct str bytes);
+void conn_http_progress(struct conn *c);
+void conn_http_want_out(struct conn *c);
+void conn_http_end(struct conn *c, bool close);
+void conn_http_abort(struct conn *c);
 
 /* Allows messages of CONN_MSG_MAX from now on. */
 void conn_lift_limit(struct conn *c);
@@ -135,6 +171,28 @@ void conn_send(struct conn *c, struct str text);
  */
 char *conn_reserve(struct conn *c, size_t n);
 void conn_commit(struct conn *c, size_t n);
+
+/* Bytes queued, or held back behind a stream. */
+static inline size_t conn_backlog(const struct conn *c) {
+    return c->outq.bytes + c->held.bytes;
+}
+
+/* Some text, filled segments (from the host's pool; owned from now on), some text. */
+struct conn_parts {
+    const struct str *before;
+    size_t before_count;
+    struct outq_seg *chain;
+    struct str after;
+};
+
+/* Queues one message made of parts (at most CONN_FRAME_OUT_MAX bytes); else as conn_send(). */
+void conn_send_parts(struct conn *c, const struct conn_parts *p);
+
+/*
+ * Queues a piece of a message that is sent as it is made; `last` ends it. Between the first and the
+ * last piece there is no other stream, and conn_end() cuts the message off.
+ */
+void conn_stream(struct conn *c, const struct conn_parts *p, bool last);
 
 /* Sends a ping now. */
 void conn_ping(struct conn *c);

@@ -2,6 +2,7 @@
 
 #include "net/ws.h"
 
+#include <errno.h>
 #include <arpa/inet.h>
 #include <time.h>
 
@@ -368,7 +369,7 @@ static bool http_host_ok(struct str value, char *const *hosts, size_t count) {
 }
 
 /* Whether a browser may have sent it, or a name leads here that nobody told us. */
-static bool http_metrics_guarded(const struct http_request *r, char *const *hosts, size_t count) {
+static bool http_guarded(const struct http_request *r, char *const *hosts, size_t count) {
     static const char fetch[] = "sec-fetch-";
     size_t named = 0;
     for (size_t i = 0; i < r->count; i++) {
@@ -385,7 +386,7 @@ void http_route_metrics(const struct http_request *r, char *const *hosts, size_t
     http_answer_init(r, a);
     if (http_header_get(r, "origin").p != NULL)
         http_refuse(a, HTTP_FROM_PAGE);
-    else if (!http_metrics_guarded(r, hosts, count))
+    else if (!http_guarded(r, hosts, count))
         http_refuse(a, HTTP_BAD_HOST);
     else
         http_route_ready(r, a);
@@ -395,24 +396,129 @@ void http_route_metrics(const struct http_request *r, char *const *hosts, size_t
     a->type = "text/plain; version=0.0.4; charset=utf-8";
 }
 
+/* -- /v1/files -- */
+
+void http_route_files(const struct http_request *r, char *const *hosts, size_t count,
+                      struct http_answer *a) {
+    bool put = str_eqz(r->method, "PUT");
+    http_answer_init(r, a);
+    if (http_header_get(r, "origin").p != NULL)
+        http_refuse(a, HTTP_FROM_PAGE);
+    else if (!http_guarded(r, hosts, count))
+        http_refuse(a, HTTP_BAD_HOST);
+    else if (!put && !str_eqz(r->method, "GET") && !a->head_only) {
+        http_reply(a, 405, "");
+        a->allow = "GET,HEAD,PUT";
+    } else {
+        a->action = HTTP_FILES;
+        a->status = 200;
+        a->close = r->minor == 0 || http_wants_close(r) || (!put && http_has_body(r));
+    }
+}
+
+int64_t http_body_len(const struct http_request *r) {
+    struct str v = http_header_get(r, "content-length");
+    int64_t n = 0;
+    if (http_header_get(r, "transfer-encoding").p != NULL)
+        return -1;
+    for (size_t i = 0; i < v.n; i++) /* at most 18 digits (http_lengths_ok) */
+        n = n * 10 + (v.p[i] - '0');
+    return v.p != NULL ? n : str_eqz(r->method, "PUT") ? -1 : 0;
+}
+
+static int http_hex(char c) {
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static int http_put_decoded(struct str s, struct buf *b) {
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < s.n; i++) {
+        bool escape = s.p[i] == '%' && i + 2 < s.n && http_hex(s.p[i + 1]) >= 0 &&
+                      http_hex(s.p[i + 2]) >= 0;
+        r = buf_putc(b, escape ? (char)(http_hex(s.p[i + 1]) << 4 | http_hex(s.p[i + 2])) : s.p[i]);
+        i += escape ? 2 : 0;
+    }
+    return r;
+}
+
+int http_query_get(const struct http_request *r, const char *name, struct buf *b) {
+    size_t n = strlen(name);
+    for (struct str rest = r->query; rest.n > 0;) {
+        const char *amp = memchr(rest.p, '&', rest.n);
+        struct str item = {rest.p, amp ? (size_t)(amp - rest.p) : rest.n};
+        if (item.n > n && item.p[n] == '=' && memcmp(item.p, name, n) == 0)
+            return http_put_decoded((struct str){item.p + n + 1, item.n - n - 1}, b);
+        size_t skip = item.n + (amp != NULL);
+        rest.p += skip;
+        rest.n -= skip;
+    }
+    return -ENOENT;
+}
+
+/* Takes a decimal number off the front; false when there is none or it is too large. */
+static bool http_number(struct str *s, uint64_t *v) {
+    size_t i = 0;
+    for (*v = 0; i < s->n && i < 18 && s->p[i] >= '0' && s->p[i] <= '9'; i++)
+        *v = *v * 10 + (uint64_t)(s->p[i] - '0');
+    s->p += i;
+    s->n -= i;
+    return i > 0 && (s->n == 0 || s->p[0] < '0' || s->p[0] > '9');
+}
+
+int http_range(struct str value, uint64_t size, uint64_t *from, uint64_t *to) {
+    static const char unit[] = "bytes=";
+    if (value.n < sizeof unit - 1 || strncasecmp(value.p, unit, sizeof unit - 1) != 0)
+        return 0;
+    struct str s = {value.p + sizeof unit - 1, value.n - (sizeof unit - 1)};
+    uint64_t last;
+    *from = 0;
+    *to = size;
+    if (s.n > 0 && s.p[0] == '-') { /* the last so many */
+        s = (struct str){s.p + 1, s.n - 1};
+        if (!http_number(&s, &last) || s.n > 0)
+            return 0;
+        *from = size - MIN(last, size);
+        return last == 0 || size == 0 ? -ERANGE : 1;
+    }
+    if (!http_number(&s, from) || s.n == 0 || s.p[0] != '-')
+        return 0;
+    s = (struct str){s.p + 1, s.n - 1};
+    bool ends = s.n > 0;
+    if (ends && (!http_number(&s, &last) || s.n > 0 || last < *from))
+        return 0;
+    if (ends)
+        *to = MIN(size, last + 1);
+    return *from >= size ? -ERANGE : 1;
+}
+
 static const char *http_status_text(int status) {
     static const struct {
         int status;
         const char *text;
     } known[] = {
+        {100, "Continue"},
         {101, "Switching Protocols"},
         {200, "OK"},
+        {201, "Created"},
+        {204, "No Content"},
+        {206, "Partial Content"},
         {400, "Bad Request"},
         {401, "Unauthorized"},
         {403, "Forbidden"},
         {404, "Not Found"},
         {405, "Method Not Allowed"},
         {408, "Request Timeout"},
+        {411, "Length Required"},
         {414, "URI Too Long"},
+        {416, "Range Not Satisfiable"},
         {426, "Upgrade Required"},
         {431, "Request Header Fields Too Large"},
         {500, "Internal Server Error"},
         {503, "Service Unavailable"},
+        {507, "Insufficient Storage"},
     };
     for (size_t i = 0; i < ARRAY_LEN(known); i++) {
         if (known[i].status == status)
@@ -435,25 +541,28 @@ static int http_put_date(struct buf *b, long long now) {
                     tm.tm_min, tm.tm_sec);
 }
 
-/* Everything of a reply; may leave a part behind when the buffer is full. */
-static int http_put_reply(struct buf *b, const struct http_answer *a, long long now) {
-    size_t n = strlen(a->body);
+int http_write_head(struct buf *b, const struct http_answer *a, int64_t len, long long now) {
     int r = buf_putf(b, "HTTP/1.%d %d %s\r\n", a->http10 ? 0 : 1, a->status,
                      http_status_text(a->status));
-    if (r == 0 && n > 0)
+    if (r == 0 && len > 0)
         r = buf_putf(b, "content-type: %s\r\n", a->type ? a->type : "text/plain; charset=utf-8");
     if (r == 0 && a->allow != NULL)
         r = buf_putf(b, "allow: %s\r\n", a->allow);
+    if (r == 0 && a->more != NULL)
+        r = buf_putz(b, a->more);
     /* HTTP/1.0 closes anyway, unless both sides say otherwise. */
     if (r == 0 && a->close && !a->http10)
         r = buf_putz(b, "connection: close\r\n");
-    if (r == 0)
-        r = buf_putf(b, "content-length: %zu\r\n", n);
-    if (r == 0)
-        r = http_put_date(b, now);
-    if (r == 0 && !a->head_only)
-        r = buf_put(b, a->body, n);
-    return r;
+    if (r == 0 && len >= 0)
+        r = buf_putf(b, "content-length: %lld\r\n", (long long)len);
+    return r < 0 ? r : http_put_date(b, now);
+}
+
+/* Everything of a reply; may leave a part behind when the buffer is full. */
+static int http_put_reply(struct buf *b, const struct http_answer *a, long long now) {
+    size_t n = strlen(a->body);
+    int r = http_write_head(b, a, (int64_t)n, now);
+    return r < 0 || a->head_only ? r : buf_put(b, a->body, n);
 }
 
 int http_write_reply(struct buf *b, const struct http_answer *a, long long now) {

@@ -5,6 +5,7 @@
 #include "base/str.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #define HTTP_HEAD_MAX 65536   /* bytes of a request head */
 #define HTTP_TARGET_MAX 65534 /* bytes of a request target; more is 414 */
@@ -38,6 +39,7 @@ enum http_action {
     HTTP_REPLY,   /* send status, body; keep the connection unless `close` */
     HTTP_UPGRADE, /* all upgrade checks but authorization passed: check it, then send 101 */
     HTTP_METRICS, /* all checks of /metrics but authorization passed: check it, then fill `body` */
+    HTTP_FILES,   /* the same of /v1/files: check it, then let the owner answer */
 };
 
 /* Why a request was refused. */
@@ -54,6 +56,7 @@ struct http_answer {
     const char *body;          /* borrowed text, "" for none */
     const char *type;          /* its content type; NULL = text/plain; charset=utf-8 */
     const char *allow;         /* value of an `allow` header, or NULL */
+    const char *more;          /* further header lines, each with its CRLF, or NULL */
     bool close;     /* the connection ends after this answer (HTTP/1.0, Connection: close, body) */
     bool head_only; /* HEAD: no body bytes */
     bool http10;    /* the request was HTTP/1.0: the status line says so too */
@@ -74,6 +77,29 @@ void http_route(const struct http_request *r, struct http_answer *a);
  */
 void http_route_metrics(const struct http_request *r, char *const *hosts, size_t count,
                         struct http_answer *a);
+
+/* The same for "/v1/files": GET, HEAD and PUT; the body of a PUT does not close the connection. */
+void http_route_files(const struct http_request *r, char *const *hosts, size_t count,
+                      struct http_answer *a);
+
+/* Length of the body a request announces; 0 when it has none, -1 when it does not say. */
+int64_t http_body_len(const struct http_request *r);
+
+/* Percent-decoded value of a parameter of the query, appended to b. 0, -ENOENT, or as buf_put(). */
+MUST_CHECK int http_query_get(const struct http_request *r, const char *name, struct buf *b);
+
+/*
+ * The single range of a Range header for a file of `size` bytes. 1 with *from and *to (exclusive),
+ * 0 when there is none or it is to be ignored, -ERANGE when it lies outside.
+ */
+int http_range(struct str value, uint64_t size, uint64_t *from, uint64_t *to);
+
+/*
+ * Appends a response head without a body: a->status and the headers of a, and a length of `len`
+ * (-1: none). 0 or as buf_reserve().
+ */
+MUST_CHECK int http_write_head(struct buf *b, const struct http_answer *a, int64_t len,
+                               long long now);
 
 /*
  * Appends the response for a (HTTP_REPLY). `now` is Unix time for the date header. 0 or as

@@ -5,47 +5,80 @@
 
 #define OUTQ_IOVS 32
 
-struct outq_seg {
-    struct outq_seg *next;
-    size_t cap;
-    size_t at, len; /* bytes [at, len) wait */
-    char data[];
-};
+static void outq_seg_list_free(struct outq_seg *s) {
+    while (s != NULL) {
+        struct outq_seg *next = s->next;
+        free(s);
+        s = next;
+    }
+}
+
+void outq_pool_trim(struct outq_pool *p) {
+    outq_seg_list_free(steal_ptr(&p->blocks));
+    p->block_count = 0;
+}
 
 void outq_pool_fini(struct outq_pool *p) {
-    while (p->free != NULL) {
-        struct outq_seg *s = p->free;
-        p->free = s->next;
-        free(s);
-    }
+    outq_pool_trim(p);
+    outq_seg_list_free(steal_ptr(&p->free));
     p->count = 0;
 }
 
-static struct outq_seg *outq_seg_new(struct outq_pool *p, size_t n) {
-    size_t cap = n <= OUTQ_SMALL ? OUTQ_SMALL : MAX(n, (size_t)OUTQ_LARGE);
-    struct outq_seg *s;
-    if (cap == OUTQ_LARGE && p->free != NULL) {
-        s = p->free;
-        p->free = s->next;
-        p->count--;
-    } else {
-        s = malloc(sizeof *s + cap);
-        if (s == NULL)
-            return NULL;
+/* The first of a list of free segments, or NULL. */
+static struct outq_seg *outq_pop(struct outq_seg **list, size_t *count) {
+    struct outq_seg *s = *list;
+    if (s != NULL) {
+        *list = s->next;
+        --*count;
     }
+    return s;
+}
+
+static size_t outq_seg_cap(size_t n) {
+    if (n <= OUTQ_SMALL)
+        return OUTQ_SMALL;
+    if (n <= OUTQ_LARGE)
+        return OUTQ_LARGE;
+    return n > OUTQ_BLOCK / 2 && n <= OUTQ_BLOCK ? OUTQ_BLOCK : n;
+}
+
+struct outq_seg *outq_seg_new(struct outq_pool *p, size_t n) {
+    size_t cap = outq_seg_cap(n);
+    struct outq_seg *s = NULL;
+    if (cap == OUTQ_LARGE)
+        s = outq_pop(&p->free, &p->count);
+    else if (cap == OUTQ_BLOCK)
+        s = outq_pop(&p->blocks, &p->block_count);
+    if (s == NULL)
+        s = malloc(sizeof *s + cap);
+    if (s == NULL)
+        return NULL;
     s->next = NULL;
     s->cap = cap;
     s->at = s->len = 0;
     return s;
 }
 
-static void outq_seg_free(struct outq_pool *p, struct outq_seg *s) {
-    if (s->cap == OUTQ_LARGE && p->count < OUTQ_POOLED) {
-        s->next = p->free;
-        p->free = s;
-        p->count++;
-    } else {
+static void outq_push(struct outq_seg **list, size_t *count, struct outq_seg *s) {
+    s->next = *list;
+    *list = s;
+    ++*count;
+}
+
+static void outq_seg_drop(struct outq_pool *p, struct outq_seg *s) {
+    if (s->cap == OUTQ_LARGE && p->count < OUTQ_POOLED)
+        outq_push(&p->free, &p->count, s);
+    else if (s->cap == OUTQ_BLOCK && p->block_count < OUTQ_BLOCKS_POOLED)
+        outq_push(&p->blocks, &p->block_count, s);
+    else
         free(s);
+}
+
+void outq_seg_free(struct outq_pool *p, struct outq_seg *chain) {
+    while (chain != NULL) {
+        struct outq_seg *next = chain->next;
+        outq_seg_drop(p, chain);
+        chain = next;
     }
 }
 
@@ -54,11 +87,7 @@ void outq_init(struct outq *q, struct outq_pool *pool) {
 }
 
 void outq_fini(struct outq *q) {
-    while (q->head != NULL) {
-        struct outq_seg *s = q->head;
-        q->head = s->next;
-        outq_seg_free(q->pool, s);
-    }
+    outq_seg_free(q->pool, steal_ptr(&q->head));
     q->tail = NULL;
     q->bytes = 0;
 }
@@ -69,11 +98,8 @@ char *outq_reserve(struct outq *q, size_t n) {
         struct outq_seg *s = outq_seg_new(q->pool, n);
         if (s == NULL)
             return NULL;
-        if (t == NULL)
-            q->head = s;
-        else
-            t->next = s;
-        q->tail = t = s;
+        outq_append(q, s);
+        t = s;
     }
     return t->data + t->len;
 }
@@ -81,6 +107,23 @@ char *outq_reserve(struct outq *q, size_t n) {
 void outq_commit(struct outq *q, size_t n) {
     q->tail->len += n;
     q->bytes += n;
+}
+
+void outq_append(struct outq *q, struct outq_seg *chain) {
+    if (q->tail == NULL)
+        q->head = chain;
+    else
+        q->tail->next = chain;
+    for (; chain != NULL; chain = chain->next) {
+        q->bytes += chain->len - chain->at;
+        q->tail = chain;
+    }
+}
+
+void outq_move(struct outq *q, struct outq *src) {
+    outq_append(q, steal_ptr(&src->head));
+    src->tail = NULL;
+    src->bytes = 0;
 }
 
 static void outq_consume(struct outq *q, size_t n) {
@@ -95,7 +138,7 @@ static void outq_consume(struct outq *q, size_t n) {
         q->head = s->next;
         if (q->head == NULL)
             q->tail = NULL;
-        outq_seg_free(q->pool, s);
+        outq_seg_drop(q->pool, s);
     }
 }
 

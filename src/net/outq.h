@@ -14,15 +14,36 @@
 #define OUTQ_SMALL 2048         /* first segment for short messages */
 #define OUTQ_LARGE (132 * 1024) /* holds one full output chunk, encoded */
 #define OUTQ_POOLED 4           /* large segments kept by the pool */
+#define OUTQ_BLOCK (1400 * 1024) /* holds 1 MiB of a file, encoded */
+#define OUTQ_BLOCKS_POOLED 4     /* such segments kept, until outq_pool_trim() */
 
-struct outq_seg;
+struct outq_seg {
+    struct outq_seg *next;
+    size_t cap;
+    size_t at, len; /* bytes [at, len) wait */
+    char data[];
+};
 
 struct outq_pool {
     struct outq_seg *free;
     size_t count;
+    struct outq_seg *blocks;
+    size_t block_count;
 };
 
 void outq_pool_fini(struct outq_pool *p);
+
+/* Gives back the blocks kept; the usual large segments stay. */
+void outq_pool_trim(struct outq_pool *p);
+
+/*
+ * A segment with room for n bytes that is filled elsewhere, also by another thread, and then given
+ * to a queue: data[0..len). NULL when out of memory.
+ */
+struct outq_seg *outq_seg_new(struct outq_pool *p, size_t n);
+
+/* Gives back a chain that was not queued; NULL is harmless. */
+void outq_seg_free(struct outq_pool *p, struct outq_seg *chain);
 
 struct outq {
     struct outq_pool *pool;
@@ -36,6 +57,12 @@ void outq_fini(struct outq *q);
 /* n contiguous bytes to fill at the end of the queue, or NULL; they count after outq_commit(). */
 char *outq_reserve(struct outq *q, size_t n);
 void outq_commit(struct outq *q, size_t n);
+
+/* Appends a chain of filled segments and owns it from now on. */
+void outq_append(struct outq *q, struct outq_seg *chain);
+
+/* Moves everything from `src`, of the same pool, to the end of q. */
+void outq_move(struct outq *q, struct outq *src);
 
 /* Writes as much as fd takes. 0 (look at q->bytes), or -errno when the peer is gone. */
 MUST_CHECK int outq_flush(struct outq *q, int fd);

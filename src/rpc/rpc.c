@@ -68,11 +68,29 @@ static void rpc_send(struct rpc_peer *p, const struct str *parts, size_t count) 
         conn_commit(p->conn, n);
 }
 
+/* The same for a result with a blob in it. */
+static void rpc_send_blob(struct rpc_peer *p, struct str id) {
+    struct rpc_host *h = p->host;
+    struct buf *b = &h->result;
+    if (buf_putc(b, '}') < 0) {
+        outq_seg_free(&p->conn->host->pool, steal_ptr(&h->blob));
+        conn_end(p->conn, 1011, "out of memory");
+        return;
+    }
+    const struct str before[] = {
+        STR_LIT("{\"id\":"), id, STR_LIT(",\"result\":"), {b->p, h->blob_at}};
+    struct conn_parts parts = {before, ARRAY_LEN(before), steal_ptr(&h->blob),
+                               {b->p + h->blob_at, b->len - h->blob_at}};
+    conn_send_parts(p->conn, &parts);
+}
+
 static void rpc_send_result(struct rpc_peer *p, struct str id) {
     struct buf *b = &p->host->result;
     const struct str parts[] = {STR_LIT("{\"id\":"), id, STR_LIT(",\"result\":"), buf_str(b),
                                 STR_LIT("}")};
-    if (b->len > 0) {
+    if (p->host->blob != NULL) {
+        rpc_send_blob(p, id);
+    } else if (b->len > 0) {
         rpc_send(p, parts, ARRAY_LEN(parts));
     } else { /* every result has text: it did not fit */
         log_error("an answer is too large: ending %s", p->conn->peer);
@@ -166,6 +184,12 @@ struct buf *rpc_result_begin(struct rpc_call *c) {
     return &c->peer->host->result;
 }
 
+void rpc_result_blob(struct rpc_call *c, struct outq_seg *chain) {
+    struct rpc_host *h = c->peer->host;
+    h->blob = chain;
+    h->blob_at = h->result.len;
+}
+
 void rpc_result_send(struct rpc_call *c) {
     struct rpc_peer *p = rpc_unlink(c);
     p->host->tallies[c->method].results++;
@@ -179,6 +203,43 @@ void rpc_fail(struct rpc_call *c, const struct err *e) {
         p->host->tallies[c->method].errors++;
     if (p != NULL)
         rpc_send_error(p, (struct str){c->id, c->id_len}, e);
+    rpc_call_free(c);
+}
+
+/* -- answers in pieces -- */
+
+bool rpc_stream_begin(struct rpc_call *c, struct str before, struct outq_seg *chain) {
+    struct rpc_peer *p = c->peer;
+    if (p->stream != NULL) {
+        p->stream_wanted = true;
+        return false;
+    }
+    p->stream = c;
+    const struct str parts[] = {
+        STR_LIT("{\"id\":"), {c->id, c->id_len}, STR_LIT(",\"result\":"), before};
+    conn_stream(p->conn, &(struct conn_parts){parts, ARRAY_LEN(parts), chain, {NULL, 0}}, false);
+    return true;
+}
+
+void rpc_stream_put(struct rpc_call *c, struct outq_seg *chain) {
+    conn_stream(c->peer->conn, &(struct conn_parts){NULL, 0, chain, {NULL, 0}}, false);
+}
+
+void rpc_stream_end(struct rpc_call *c, struct outq_seg *chain, const char *after) {
+    struct rpc_peer *p = rpc_unlink(c);
+    p->stream = NULL;
+    p->host->tallies[c->method].results++;
+    char tail[RPC_STREAM_TAIL_MAX + 2];
+    int n = snprintf(tail, sizeof tail, "%s}", after);
+    conn_stream(p->conn, &(struct conn_parts){NULL, 0, chain, {tail, (size_t)n}}, true);
+    rpc_call_free(c);
+}
+
+void rpc_stream_fail(struct rpc_call *c, const char *reason) {
+    struct rpc_peer *p = rpc_unlink(c);
+    p->stream = NULL;
+    p->host->tallies[c->method].errors++;
+    conn_end(p->conn, 1011, reason);
     rpc_call_free(c);
 }
 
@@ -232,9 +293,12 @@ static enum rpc_outcome rpc_execute(struct rpc_call *c, const struct envelope *e
         return RPC_ERROR;
     }
     _Alignas(max_align_t) char params[RPC_PARAMS_MAX];
-    if (m->decode(env->params, params, e) < 0 || rpc_check_life(c->peer, m, e) < 0)
-        return RPC_ERROR;
-    return m->run(c, params, result, e);
+    enum rpc_outcome out = RPC_ERROR;
+    if (m->decode(env->params, params, e) == 0 && rpc_check_life(c->peer, m, e) == 0)
+        out = m->run(c, params, result, e);
+    if (m->release != NULL)
+        m->release(params);
+    return out;
 }
 
 static void rpc_request(struct rpc_peer *p, const struct envelope *env) {
@@ -413,11 +477,15 @@ static void rpc_expire_parked(struct rpc_peer *p) {
 static void rpc_on_pump(struct loop_task *t) {
     struct rpc_peer *p = container_of(t, struct rpc_peer, pump);
     for (struct list *n; rpc_lane_free(p) && (n = list_first(&p->queue)) != NULL;) {
-        if (!conn_is_open(p->conn) || p->conn->outq.bytes >= CONN_OUT_MAX)
+        if (!conn_is_open(p->conn) || conn_backlog(p->conn) >= CONN_OUT_MAX)
             break;
         struct rpc_waiting *w = list_entry(n, struct rpc_waiting, node);
         rpc_unqueue(p, w);
         rpc_run_waiting(p, w);
+    }
+    if (p->stream_wanted && p->stream == NULL) {
+        p->stream_wanted = false;
+        rpc_peer_resume(p);
     }
     if (!p->ending)
         return;
@@ -434,7 +502,7 @@ void rpc_peer_input_end(struct rpc_peer *p) {
 /* -- life -- */
 
 bool rpc_has_room(const struct rpc_call *c) {
-    return c->peer->conn->outq.bytes < CONN_OUT_MAX;
+    return conn_backlog(c->peer->conn) < CONN_OUT_MAX;
 }
 
 void rpc_peer_resume(struct rpc_peer *p) {
@@ -445,6 +513,11 @@ void rpc_peer_resume(struct rpc_peer *p) {
     }
     if (!list_empty(&p->queue))
         loop_defer(p->host->loop, &p->pump);
+}
+
+void rpc_peer_drained(struct rpc_peer *p) {
+    if (p->stream != NULL && p->stream->room != NULL)
+        p->stream->room(p->stream);
 }
 
 struct rpc_peer *rpc_peer_new(struct rpc_host *h, struct conn *conn) {

@@ -46,10 +46,13 @@ struct rpc_method {
      */
     int (*decode)(const struct json_node *params, void *out, struct err *e);
     enum rpc_outcome (*run)(struct rpc_call *c, void *params, struct buf *result, struct err *e);
+    /* NULL, or gives back what the params own; called last, also after a failed decode. */
+    void (*release)(void *params);
 };
 
 #define RPC_PARAMS_MAX 1024 /* bytes of decoded params */
 #define RPC_METHODS_MAX 64
+#define RPC_STREAM_TAIL_MAX 16
 
 /* What became of the requests for one method. */
 struct rpc_tally {
@@ -65,6 +68,8 @@ struct rpc_host {
     size_t lanes; /* >= 1 */
     struct json_doc doc;
     struct buf result;                             /* the result being built */
+    struct outq_seg *blob;                         /* segments to send within it, or NULL */
+    size_t blob_at;                                /* in front of this byte of it */
     struct rpc_tally tallies[RPC_METHODS_MAX + 1]; /* by method; then: of unknown methods */
     uint64_t malformed;                            /* messages */
     void (*peer_gone)(struct rpc_peer *p);
@@ -90,6 +95,8 @@ struct rpc_peer {
     size_t running;      /* of them, those that hold a lane */
     size_t parked;       /* of them, those that stepped aside */
     size_t parked_bytes; /* what those hold; kept by their owners */
+    struct rpc_call *stream;   /* of them, the one whose answer is being sent piece by piece */
+    bool stream_wanted;        /* another one waits for its end */
     struct loop_task pump;
 };
 
@@ -116,6 +123,9 @@ void rpc_peer_free(struct rpc_peer *p);
 /* There is room for answers again. */
 void rpc_peer_resume(struct rpc_peer *p);
 
+/* There is room for more of a streamed answer. */
+void rpc_peer_drained(struct rpc_peer *p);
+
 /* Whether a kept call should be answered now; when not, its `room` callback follows. */
 bool rpc_has_room(const struct rpc_call *c);
 
@@ -141,6 +151,24 @@ struct rpc_call *rpc_park(struct rpc_call *c, struct err *e);
  */
 struct buf *rpc_result_begin(struct rpc_call *c);
 void rpc_result_send(struct rpc_call *c);
+
+/*
+ * Puts a chain of filled segments (net/outq.h, from the connections' pool) into the result, at the
+ * end of what it has so far; for a handler's own result or after rpc_result_begin().
+ */
+void rpc_result_blob(struct rpc_call *c, struct outq_seg *chain);
+
+/*
+ * Answers a kept call piece by piece: `before` and the chain begin the result's JSON. False when
+ * the connection is sending another such answer (nothing is done; `room` follows at its end).
+ * While more is to come, `room` tells when there is room for it. rpc_stream_end() ends the result
+ * with at most RPC_STREAM_TAIL_MAX characters and frees c;
+ * rpc_stream_fail() ends the connection with 1011 and a reason, and frees c.
+ */
+MUST_CHECK bool rpc_stream_begin(struct rpc_call *c, struct str before, struct outq_seg *chain);
+void rpc_stream_put(struct rpc_call *c, struct outq_seg *chain);
+void rpc_stream_end(struct rpc_call *c, struct outq_seg *chain, const char *after);
+void rpc_stream_fail(struct rpc_call *c, const char *reason);
 
 /* Answers a kept call with an error and frees it. */
 void rpc_fail(struct rpc_call *c, const struct err *e);

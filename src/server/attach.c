@@ -66,7 +66,7 @@ static bool attach_step(struct attach *a) {
 }
 
 static void attach_pump(struct attach *a) {
-    while (a->viewer->peer->conn->outq.bytes < CONN_OUT_HIGH && attach_step(a))
+    while (conn_backlog(a->viewer->peer->conn) < CONN_OUT_HIGH && attach_step(a))
         ;
     uint64_t closed = a->job->proc.closed_seq;
     if (closed == 0 || a->seen < closed)

@@ -57,17 +57,20 @@ static int info_put_temp(struct buf *b, const char *cwd) {
     return r < 0 ? r : info_put_member(b, "tempDir", set ? tmp : "/tmp", cwd);
 }
 
-/* What a client may rely on; all of it extensions so far. */
+/* What a client may rely on: first what the reference announces too, then extensions. */
 static int info_put_capabilities(struct server *s) {
     return buf_putf(&s->info,
-                    ",\"capabilities\":{\"processCloseStdin\":true,\"processResize\":true,"
+                    ",\"capabilities\":{\"fsWatchMissing\":true,\"fileWriteStreaming\":true,"
+                    "\"fsRename\":true,\"fsSetPermissions\":true,\"fsMetadataMode\":true,"
+                    "\"fsWatch\":true,\"fsAtomicWrite\":true,\"fsReadMaxBytes\":true,"
+                    "\"httpFiles\":%s,\"processCloseStdin\":true,\"processResize\":true,"
                     "\"processStartSize\":true,\"processWait\":true,\"processSnapshot\":true,"
                     "\"processList\":true,\"processTerminateModes\":true,"
                     "\"processSignals\":[\"interrupt\",\"terminate\",\"kill\",\"hangup\","
                     "\"quit\",\"usr1\",\"usr2\",\"winch\",\"stop\",\"continue\"],"
                     "\"processTimeout\":true,\"processLimits\":true,"
                     "\"processLifecycle\":true,\"processAttach\":%s}}",
-                    s->opt->allow_attach ? "true" : "false");
+                    s->opt->http_files ? "true" : "false", s->opt->allow_attach ? "true" : "false");
 }
 
 int info_build(struct server *s) {

@@ -40,6 +40,7 @@ static int main_fail(const char *what) {
 static void main_tune_malloc(void) {
     mallopt(M_MMAP_THRESHOLD, 256 * 1024);
     mallopt(M_TRIM_THRESHOLD, 256 * 1024);
+    mallopt(M_ARENA_MAX, 1); /* threads are there to wait, not to allocate */
 }
 
 static int main_serve(struct options *opt) {

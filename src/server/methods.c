@@ -1,6 +1,7 @@
 #include "server/methods.h"
 
 #include "server/attach.h"
+#include "server/fs_api.h"
 #include "server/params.h"
 #include "server/process_api.h"
 #include "server/start.h"
@@ -104,25 +105,48 @@ static enum rpc_outcome status_run(struct rpc_call *c, void *params, struct buf 
     return method_text(result, "{\"status\":\"ready\"}");
 }
 
+/* Their params own memory. */
+#define FS_METHOD(name, key, control, prefix)                                                      \
+    { name, "filesystem", key, control, prefix##_decode, prefix##_run, fs_params_release }
+
 const struct rpc_method methods_table[] = {
-    {"initialize", NULL, NULL, false, initialize_decode, initialize_run},
-    {"environment/info", "environment info", NULL, true, decode_none, info_run},
-    {"environment/status", "environment status", NULL, true, decode_none, status_run},
-    {"process/start", "exec", "processId", false, start_decode, start_run},
-    {"process/read", "exec", "processId", false, read_decode, read_run},
-    {"process/write", "exec", "processId", false, write_decode, write_run},
-    {"process/signal", "exec", "processId", true, signal_decode, signal_run},
-    {"process/terminate", "exec", "processId", true, terminate_decode, terminate_run},
+    {"initialize", NULL, NULL, false, initialize_decode, initialize_run, NULL},
+    {"environment/info", "environment info", NULL, true, decode_none, info_run, NULL},
+    {"environment/status", "environment status", NULL, true, decode_none, status_run, NULL},
+    {"process/start", "exec", "processId", false, start_decode, start_run, NULL},
+    {"process/read", "exec", "processId", false, read_decode, read_run, NULL},
+    {"process/write", "exec", "processId", false, write_decode, write_run, NULL},
+    {"process/signal", "exec", "processId", true, signal_decode, signal_run, NULL},
+    {"process/terminate", "exec", "processId", true, terminate_decode, terminate_run, NULL},
+    FS_METHOD("fs/readFile", NULL, false, fs_read_file),
+    FS_METHOD("fs/open", "handleId", false, fs_open),
+    FS_METHOD("fs/readBlock", "handleId", false, fs_read_block),
+    FS_METHOD("fs/writeBlock", "handleId", false, fs_write_block),
+    FS_METHOD("fs/close", "handleId", true, fs_close),
+    FS_METHOD("fs/writeFile", NULL, false, fs_write_file),
+    FS_METHOD("fs/createDirectory", NULL, false, fs_create_directory),
+    FS_METHOD("fs/getMetadata", NULL, false, fs_get_metadata),
+    FS_METHOD("fs/canonicalize", NULL, false, fs_canonicalize),
+    FS_METHOD("fs/readDirectory", NULL, false, fs_read_directory),
+    FS_METHOD("fs/walk", NULL, false, fs_walk),
+    FS_METHOD("fs/remove", NULL, false, fs_remove),
+    FS_METHOD("fs/copy", NULL, false, fs_copy),
+    {"fs/watchMissing", "filesystem", NULL, false, watch_missing_decode, watch_missing_run, NULL},
     /* Extensions. */
-    {"process/closeStdin", "exec", "processId", false, close_stdin_decode, close_stdin_run},
-    {"process/resize", "exec", "processId", false, resize_decode, resize_run},
-    {"process/wait", "exec", "processId", false, wait_decode, wait_run},
-    {"process/snapshot", "exec", "processId", false, snapshot_decode, snapshot_run},
-    {"process/list", "exec", NULL, false, decode_none, list_run},
-    {"process/attach", "exec", NULL, false, attach_decode, attach_run},
-    {"process/detach", "exec", NULL, false, detach_decode, detach_run},
+    {"process/closeStdin", "exec", "processId", false, close_stdin_decode, close_stdin_run, NULL},
+    {"process/resize", "exec", "processId", false, resize_decode, resize_run, NULL},
+    {"process/wait", "exec", "processId", false, wait_decode, wait_run, NULL},
+    {"process/snapshot", "exec", "processId", false, snapshot_decode, snapshot_run, NULL},
+    {"process/list", "exec", NULL, false, decode_none, list_run, NULL},
+    {"process/attach", "exec", NULL, false, attach_decode, attach_run, NULL},
+    {"process/detach", "exec", NULL, false, detach_decode, detach_run, NULL},
+    FS_METHOD("fs/rename", NULL, false, fs_rename),
+    FS_METHOD("fs/setPermissions", NULL, false, fs_set_permissions),
+    {"fs/watch", "filesystem", NULL, false, fs_watch_decode, fs_watch_run, NULL},
+    {"fs/unwatch", "filesystem", NULL, false, fs_unwatch_decode, fs_unwatch_run, NULL},
 };
 const size_t methods_count = ARRAY_LEN(methods_table);
 
 _Static_assert(ARRAY_LEN(methods_table) <= RPC_METHODS_MAX, "every method has its tally");
 _Static_assert(sizeof(struct start_params) <= RPC_PARAMS_MAX, "params fit the dispatcher's space");
+_Static_assert(sizeof(struct fs_params) <= RPC_PARAMS_MAX, "params fit the dispatcher's space");

@@ -176,7 +176,7 @@ static void metrics_count_conns(const struct server *s, struct metrics_now *now)
     list_for_each(n, &s->conns.conns) {
         const struct conn *c = list_entry(n, struct conn, node);
         const struct rpc_peer *p = c->user;
-        now->output_queue += c->outq.bytes;
+        now->output_queue += conn_backlog(c);
         if (p == NULL)
             continue;
         now->queued_requests += p->queued;

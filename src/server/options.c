@@ -285,6 +285,7 @@ static void apply_values(struct options *o, const struct options_args *a) {
     o->max_connections = (unsigned)a->number[OPT_MAX_CONNECTIONS];
     o->concurrent_requests = a->number[OPT_CONCURRENT_REQUESTS];
     o->metrics = a->on[OPT_METRICS];
+    o->http_files = a->on[OPT_HTTP_FILES];
     o->require_auth = a->on[OPT_REQUIRE_AUTH];
     o->session_ttl_ms = a->number[OPT_SESSION_TTL];
     o->keep_detached = a->on[OPT_KEEP_DETACHED];
@@ -313,10 +314,10 @@ static int apply(struct options *o, const struct options_args *a, unsigned passe
         r = err_set(e, ERR_INVALID_PARAMS,
                     "--require-auth: `%s` is not a loopback address and `--ws-auth` is not set",
                     a->value[OPT_LISTEN]);
-    if (r == 0 && o->metrics && options_unauthenticated_exposed(o))
+    if (r == 0 && (o->metrics || o->http_files) && options_unauthenticated_exposed(o))
         r = err_set(e, ERR_INVALID_PARAMS,
-                    "--metrics: `%s` is not a loopback address and `--ws-auth` is not set",
-                    a->value[OPT_LISTEN]);
+                    "--%s: `%s` is not a loopback address and `--ws-auth` is not set",
+                    o->metrics ? "metrics" : "http-files", a->value[OPT_LISTEN]);
     return r == 0 ? apply_files(o, a, e) : r;
 }
 

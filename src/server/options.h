@@ -30,9 +30,10 @@ struct options {
     int listen_fd;                       /* OPTIONS_LISTEN_FD: the socket, checked; else -1 */
     unsigned max_connections;            /* >= 1 */
     uint64_t concurrent_requests;        /* per connection, >= 1 */
-    char *http_hosts[OPTIONS_HOSTS_MAX]; /* owned: names accepted in Host by /metrics */
+    char *http_hosts[OPTIONS_HOSTS_MAX]; /* owned: names accepted in Host by them */
     size_t http_host_count;
-    bool metrics; /* answer /metrics */
+    bool metrics;    /* answer /metrics */
+    bool http_files; /* answer /v1/files */
 
     /* Authentication. */
     struct auth auth; /* loaded, ready to use */

@@ -102,11 +102,14 @@ const struct option_spec options_table[OPT_COUNT] = {
          .key = "httpHosts",
          .kind = OPTION_HOSTS,
          .repeatable = true,
-         .help = "A name by which clients may ask for /metrics, besides addresses and localhost;\n"
-                 "can be given up to 16 times"},
+         .help = "A name by which clients may ask for /metrics and /v1/files, besides addresses\n"
+                 "and localhost; can be given up to 16 times"},
     [OPT_METRICS] = {.name = "metrics",
                      .key = "metrics",
                      .help = "Answer GET /metrics with figures about the server (Prometheus text)"},
+    [OPT_HTTP_FILES] = {.name = "http-files",
+                        .key = "httpFiles",
+                        .help = "Answer GET and PUT /v1/files?path=PATH with the raw bytes of files"},
     [OPT_SESSION_TTL] =
         {.name = "session-ttl",
          .value = "SECONDS",

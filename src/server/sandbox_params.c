@@ -1,6 +1,7 @@
 #include "server/sandbox_params.h"
 
 #include "json/jsondec.h"
+#include "sandbox/profile.h"
 
 #include <errno.h>
 
@@ -22,34 +23,6 @@ static const struct jsondec_field managed_fields[] = {
 static const struct jsondec_struct managed_struct = {"ManagedNetworkSandboxContext", managed_fields,
                                                      ARRAY_LEN(managed_fields)};
 
-struct sandbox_context {
-    const struct json_node *permissions;
-};
-
-static const struct jsondec_field sandbox_fields[] = {
-    {"permissions", JSONDEC_NODE, JSONDEC_REQUIRED, offsetof(struct sandbox_context, permissions),
-     JSONDEC_NO_PRESENT, NULL, NULL},
-};
-static const struct jsondec_struct sandbox_struct = {"WireFileSystemSandboxContext", sandbox_fields,
-                                                     ARRAY_LEN(sandbox_fields)};
-
-/* The string at `key` of an object, or {NULL, 0}. */
-static struct str sandbox_text(const struct json_node *object, const char *key) {
-    const struct json_node *v =
-        object != NULL && object->type == JSON_OBJECT ? json_get(object, key) : NULL;
-    return v != NULL && v->type == JSON_STRING ? json_str(v) : (struct str){NULL, 0};
-}
-
-static int sandbox_check_permissions(const struct json_node *v, struct err *e) {
-    static const char *const types[] = {"managed", "disabled", "external"};
-    if (v->type != JSON_OBJECT)
-        return jsondec_type_error(v, "internally tagged enum PermissionProfile", e);
-    const struct json_node *type = json_get(v, "type");
-    if (type == NULL)
-        return err_set(e, ERR_INVALID_PARAMS, "missing field `type`");
-    return MIN(jsondec_variant(type, types, ARRAY_LEN(types), e), 0);
-}
-
 static int sandbox_check_ports(const struct json_node *ports, struct err *e) {
     if (ports == NULL)
         return 0;
@@ -64,14 +37,10 @@ static int sandbox_check_ports(const struct json_node *ports, struct err *e) {
 }
 
 int sandbox_params_check(const struct start_params *p, struct err *e) {
-    struct sandbox_context sandbox = {0};
+    _cleanup_arena_ struct arena a = ARENA_INIT(PROFILE_ARENA_MAX);
     struct managed_network managed = {0};
-    int r = 0;
-    if (p->sandbox != NULL) {
-        r = jsondec(&sandbox_struct, p->sandbox, &sandbox, e);
-        if (r == 0)
-            r = sandbox_check_permissions(sandbox.permissions, e);
-    }
+    struct profile *profile;
+    int r = profile_decode(p->sandbox, PROFILE_PROCESS, &a, &profile, e);
     if (r == 0 && p->managed_network != NULL) {
         r = jsondec(&managed_struct, p->managed_network, &managed, e);
         if (r == 0)
@@ -82,19 +51,13 @@ int sandbox_params_check(const struct start_params *p, struct err *e) {
     return r;
 }
 
-/* Profiles that ask this server to confine nothing. */
-static bool sandbox_is_open(const struct json_node *permissions) {
-    struct str type = sandbox_text(permissions, "type");
-    if (str_eqz(type, "disabled") || str_eqz(type, "external"))
-        return true;
-    struct str fs = sandbox_text(json_get(permissions, "file_system"), "type");
-    return str_eqz(fs, "unrestricted") && str_eqz(sandbox_text(permissions, "network"), "enabled");
-}
-
 int sandbox_params_refuse(const struct start_params *p, struct err *e) {
+    _cleanup_arena_ struct arena a = ARENA_INIT(PROFILE_ARENA_MAX);
+    struct profile *profile;
     if (p->network_proxy != NULL)
         return err_set(e, ERR_INVALID_REQUEST, "networkProxy is not available on this server");
-    if (p->sandbox != NULL && !sandbox_is_open(json_get(p->sandbox, "permissions")))
+    int r = profile_decode(p->sandbox, PROFILE_PROCESS, &a, &profile, e);
+    if (r == 0 && profile_process_need(profile) != PROFILE_DIRECT)
         return err_set(e, ERR_INVALID_REQUEST, "sandbox is not available on this server");
-    return 0;
+    return r;
 }

@@ -2,6 +2,8 @@
 
 #include "base/log.h"
 #include "server/attach.h"
+#include "server/fs_conn.h"
+#include "server/http_files.h"
 #include "server/info.h"
 #include "server/job.h"
 #include "server/listener.h"
@@ -42,9 +44,16 @@ static void server_on_pressure(struct conn *c, bool high) {
     } else if (s != NULL) {
         proc_gate_open(&s->gate);
         attach_resume(s);
+        if (s->files != NULL)
+            fs_watch_conn_resume(&s->files->watch);
     }
     if (!high)
         rpc_peer_resume(p);
+}
+
+static void server_on_drained(struct conn *c) {
+    if (c->user != NULL)
+        rpc_peer_drained(c->user);
 }
 
 static void server_on_input_end(struct conn *c) {
@@ -80,7 +89,12 @@ static const struct conn_ops server_conn_ops = {
     .open = server_on_open,
     .message = server_on_message,
     .pressure = server_on_pressure,
+    .drained = server_on_drained,
     .input_end = server_on_input_end,
+    .files = http_files_request,
+    .body = http_files_body,
+    .writable = http_files_writable,
+    .cut = http_files_cut,
     .gone = server_on_gone,
     .refused = server_on_refused,
     .closed = server_on_closed,
@@ -101,7 +115,7 @@ static bool server_has_news(const struct server *s) {
         const struct conn *c = list_entry(n, struct conn, node);
         const struct rpc_peer *p = c->user;
         const struct session *session = p != NULL ? p->user : NULL;
-        if (conn_is_open(c) && (c->outq.bytes > 0 || (session != NULL && session->running > 0)))
+        if (conn_is_open(c) && (conn_backlog(c) > 0 || (session != NULL && session->running > 0)))
             return true;
     }
     return false;
@@ -259,10 +273,14 @@ int server_init(struct server *s, struct options *opt, struct rlimit nofile, str
         r = proc_host_init(&s->procs, &s->loop, nofile);
     s->procs.spawner.spare_strays |= opt->keep_detached;
     if (r == 0)
+        r = pool_init(&s->pool, &s->loop);
+    fs_devices_init(&s->devices);
+    if (r == 0)
         r = conn_host_init(&s->conns, &s->loop, &server_conn_ops, &opt->auth, s);
     if (r == 0)
         r = info_build(s);
     s->conns.metrics = opt->metrics ? server_put_metrics : NULL;
+    s->conns.files = opt->http_files;
     s->conns.http_hosts = opt->http_hosts;
     s->conns.http_host_count = opt->http_host_count;
     size_t lanes = (size_t)MIN(opt->concurrent_requests, (uint64_t)SERVER_LANES_MAX);
@@ -284,12 +302,29 @@ int server_run(struct server *s) {
     return loop_run(&s->loop);
 }
 
+/* Lets calls of the file system end, as far as they do. Whether all have. */
+static bool server_end_pool(struct server *s) {
+    uint64_t end = s->loop.now + SERVER_POOL_MS * LOOP_MS;
+    while (pool_busy(&s->pool) && s->loop.now < end) {
+        if (loop_once(&s->loop, LOOP_MS) < 0)
+            break;
+    }
+    loop_timer_del(&s->loop, &s->trim_timer);
+    return pool_fini(&s->pool);
+}
+
 void server_fini(struct server *s) {
     s->stopping = true;
-    conn_host_fini(&s->conns);
+    conn_host_drop(&s->conns);
     server_end_sessions(s);
+    if (!server_end_pool(s)) { /* a thread hangs: what it uses must stay, and the process ends */
+        log_warn("a call of the file system hangs: not waiting for it");
+        audit_close(&s->audit);
+        return;
+    }
     for (struct list *n; (n = list_first(&s->dying)) != NULL;)
         job_free(list_entry(n, struct job, link)); /* only what could not be ended in time */
+    conn_host_fini(&s->conns);
     listener_close(s);
     loop_io_del(&s->loop, &s->signals);
     util_close_fd(&s->signals.fd);

@@ -4,7 +4,9 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "base/passwd.h"
+#include "fs/fs_devices.h"
 #include "loop/loop.h"
+#include "loop/pool.h"
 #include "net/conn.h"
 #include "proc/proc.h"
 #include "rpc/rpc.h"
@@ -17,6 +19,7 @@
 #define SERVER_LANES_MAX 1024          /* more --concurrent-requests are taken as this */
 #define SERVER_DRAIN_MS 5              /* between looks whether clients have been told */
 #define SERVER_STOP_MS 2000            /* at most, for the last processes to die */
+#define SERVER_POOL_MS 500             /* at most, for calls of the file system to end */
 
 struct server {
     struct loop loop;
@@ -24,6 +27,9 @@ struct server {
     struct conn_host conns;
     struct rpc_host rpc;
     struct proc_host procs;
+    struct pool pool;             /* for calls of the file system */
+    struct fs_devices devices;    /* what those have learned */
+    struct loop_timer trim_timer; /* running: large buffers are given back soon */
 
     struct hash sessions; /* struct session by id */
     struct list detached; /* of them, those without a connection, longest first */

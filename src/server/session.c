@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "server/attach.h"
+#include "server/fs_conn.h"
 #include "server/job.h"
 
 #include <errno.h>
@@ -87,6 +88,7 @@ void session_detach(struct session *s) {
     struct server *server = s->server;
     s->peer = NULL;
     attach_end_session(s);
+    fs_conn_free(steal_ptr(&s->files));
     loop_timer_del(&server->loop, &s->probe);
     uint64_t ttl = server->opt->session_ttl_ms;
     if (server->stopping || server->opt->listen == OPTIONS_LISTEN_STDIO || ttl == 0 ||

@@ -22,6 +22,7 @@ struct session {
     struct list order;                /* the same, oldest first */
     size_t running;                   /* of them, those not closed */
     struct list views;                /* struct attach: what its connection watches */
+    struct fs_conn *files;            /* what its connection has of the file system; owned */
     struct list leftovers;     /* struct job: no longer in the table, with descendants alive */
     struct proc_gate gate;     /* closed while the connection's output queue is high */
     struct list detached_node; /* in server->detached */

@@ -3,13 +3,18 @@
 import ctypes
 import os
 import resource
+import shutil
 import signal
+import tempfile
+from pathlib import Path
 
 import pytest
 
 from harness import procfs
+from harness.files import Files
 from harness.fleet import Fleet
 from harness.longwaits import LongWaits
+from harness.mounts import FaultFs, Mounts, private_namespace
 from harness.settings import BINARY, PATIENCE
 from harness.starting import Undecided
 from harness.waiting import until
@@ -27,6 +32,8 @@ def pytest_configure(config):
     wanted = 8192 if hard == resource.RLIM_INFINITY else min(hard, 8192)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    # Servers must be started in it.
+    private_namespace()
     # Whatever a server leaves behind becomes a child of this process, where it is seen.
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -119,3 +126,58 @@ def client(shared):
     made = shared.client()
     yield made
     made.close()
+
+
+@pytest.fixture
+def files(client):
+    """The fs methods of a connection to the shared server."""
+    return Files(client)
+
+
+@pytest.fixture
+def place():
+    """An empty directory that every user may enter, gone after the test."""
+    path = Path(os.path.realpath(tempfile.mkdtemp()))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture(scope="module")
+def plain(nothing_left):  # pylint: disable=unused-argument
+    """A server of a user without privileges (uid 65534), with umask 022."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root to take another uid")
+    made = Fleet()
+    directory = tempfile.mkdtemp()
+    os.chmod(directory, 0o755)
+    program = shutil.copy(BINARY, directory)
+    os.chmod(program, 0o755)
+    ids = ["--reuid=65534", "--regid=65534", "--clear-groups"]
+    yield made.start(binary=program, wrapper=["setpriv", *ids], cwd="/")
+    made.finish()
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+def plain_files(plain):
+    """The fs methods of a user without privileges."""
+    client = plain.client()
+    yield Files(client)
+    client.close()
+
+
+@pytest.fixture
+def mounts(place):
+    """File systems of a test, below `place`."""
+    made = Mounts(place)
+    yield made
+    made.finish()
+
+
+@pytest.fixture
+def faultfs(place):
+    """A file system that fails and hangs, see fuse/faultfs.c."""
+    made = FaultFs(place)
+    yield made
+    made.finish()

@@ -201,7 +201,7 @@ def test_http_refusals(fleet, log, tmp_path):
     assert found == [(401, "missing websocket bearer token", "connection"),
                      (401, "invalid websocket bearer token", "connection"),
                      (403, "the request has an Origin header", "connection"),
-                     (403, "/metrics from a browser or by an unknown name", "connection")]
+                     (403, "/metrics or /v1/files from a browser or by an unknown name", "connection")]
     assert "sekret" not in log.text() and "wrong-secret" not in log.text()
 
 
@@ -245,7 +245,8 @@ def test_another_user(fleet, log, tmp_path):
 def test_start_refusals(fleet, log):
     server = start_with(fleet, log, "--max-processes", "1", "--allow-prepared-exec", "false")
     client = server.client()
-    sandbox = {"permissions": {"type": "managed"}}
+    files = {"type": "restricted", "entries": []}
+    sandbox = {"permissions": {"type": "managed", "file_system": files, "network": "enabled"}}
     client.start("sleep 1000")
     errors = [
         client.start_error("true"),

@@ -11,7 +11,8 @@ from harness.ws import Refused
 # Every key, with a value that is not the default.
 SAMPLE = {
     "listen": "ws://127.0.0.1:0", "concurrentRequests": 4, "maxConnections": 7,
-    "requireAuth": True, "httpHosts": ["box.example"], "metrics": True, "sessionTtlMs": 1234,
+    "requireAuth": True, "httpHosts": ["box.example"], "metrics": True, "httpFiles": True,
+    "sessionTtlMs": 1234,
     "keepDetached": True, "allowAttach": True, "maxProcessesPerConnection": 3,
     "retainedOutputBytesPerProcess": 70000, "closedRetentionMs": 2500,
     "closedOutputBytesMax": 1000000, "shutdownGracePeriodMs": 10, "allowDirectExec": False,
@@ -42,7 +43,8 @@ def print_config(*args, **options):
 def test_defaults():
     assert print_config() == {
         "listen": "ws://127.0.0.1:0", "concurrentRequests": 1, "maxConnections": 1024,
-        "requireAuth": False, "httpHosts": [], "metrics": False, "sessionTtlMs": 30000,
+        "requireAuth": False, "httpHosts": [], "metrics": False, "httpFiles": False,
+        "sessionTtlMs": 30000,
         "keepDetached": False, "allowAttach": False, "maxProcessesPerConnection": 0,
         "retainedOutputBytesPerProcess": 1048576, "closedRetentionMs": 30000,
         "closedOutputBytesMax": 67108864, "shutdownGracePeriodMs": 0, "allowDirectExec": True,

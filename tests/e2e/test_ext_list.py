@@ -147,10 +147,12 @@ def test_capabilities(fleet):
     """What the server can do is announced."""
     always = {"processCloseStdin", "processResize", "processStartSize", "processWait",
               "processSnapshot", "processList", "processTerminateModes", "processTimeout",
-              "processLimits", "processLifecycle"}
+              "processLimits", "processLifecycle", "fsWatchMissing", "fileWriteStreaming",
+              "fsRename", "fsSetPermissions", "fsMetadataMode", "fsWatch", "fsAtomicWrite",
+              "fsReadMaxBytes"}
     signals = ["interrupt", "terminate", "kill", "hangup", "quit", "usr1", "usr2", "winch", "stop",
                "continue"]
-    for args, attach in (((), False), (("--allow-attach",), True)):
+    for args, on in (((), False), (("--allow-attach", "--http-files"), True)):
         got = fleet.start(*args).client().call("environment/info")["capabilities"]
         assert got == {**dict.fromkeys(always, True), "processSignals": signals,
-                       "processAttach": attach}
+                       "processAttach": on, "httpFiles": on}

@@ -25,9 +25,16 @@ static void check_refusal(const struct err *e) {
     REQUIRE(utf8_valid(text.p, text.n));
 }
 
+static void decode_params(const struct rpc_method *m, const struct json_node *v, struct err *e) {
+    _Alignas(max_align_t) char params[RPC_PARAMS_MAX];
+    if (m->decode(v, params, e) < 0)
+        check_refusal(e);
+    if (m->release != NULL)
+        m->release(params);
+}
+
 /* Decoders may write into the text: each gets its own. */
 static void decode(const struct rpc_method *m, const uint8_t *data, size_t size) {
-    _Alignas(max_align_t) char params[RPC_PARAMS_MAX];
     _cleanup_free_ char *text = malloc(size + 1);
     _cleanup_err_ struct err e = ERR_INIT;
     struct json_doc d;
@@ -37,8 +44,8 @@ static void decode(const struct rpc_method *m, const uint8_t *data, size_t size)
     json_doc_init(&d, TEXT_MAX, 1);
     if (json_parse(&d, text, size, &e) < 0 || envelope_read(json_root(&d), &env, &e) < 0)
         check_refusal(&e);
-    else if (m->decode(env.params, params, &e) < 0)
-        check_refusal(&e);
+    else
+        decode_params(m, env.params, &e);
     json_doc_fini(&d);
 }
 

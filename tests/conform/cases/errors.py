@@ -71,7 +71,8 @@ async def running_process(t):
         t.see(f"read {params}", await p.read(**params))
     t.see("write", await p.write("x"))
     t.see("duplicate", (await c.call("process/start", c.start_params(["/bin/true"]))))
-    t.see("terminate with mode", await c.call("process/terminate", {"processId": "p", "mode": "force"}))
+    t.see("terminate with mode", await c.call("process/terminate", {"processId": "p",
+                                                                    "mode": "force"}))
     t.see("end", (await p.until_closed()).summary())
     t.see("read", await p.read())
     t.see("terminate", await p.terminate())

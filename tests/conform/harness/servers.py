@@ -4,7 +4,10 @@ import asyncio
 import base64
 import hashlib
 import os
+import resource
 import signal
+
+from .fstree import USER
 
 TOKEN = "sekret-token"
 SECRET = "0123456789abcdef0123456789abcdef"
@@ -26,6 +29,9 @@ def options(kind, side_dir):
     jwt = ["--ws-auth", "signed-bearer-token", "--ws-shared-secret-file", secret]
     return {
         "plain": [],
+        "user": [],
+        "umask": [],
+        "few-descriptors": [],
         "lanes": ["--concurrent-requests", "2"],
         "capability": ["--ws-auth", "capability-token", "--ws-token-file", token],
         "digest": ["--ws-auth", "capability-token", "--ws-token-sha256",
@@ -35,6 +41,17 @@ def options(kind, side_dir):
                              "--ws-max-clock-skew-seconds", "0"],
         "jwt-blank": jwt + ["--ws-issuer", " ", "--ws-audience", ""],
     }[kind]
+
+
+def circumstances(kind):
+    """What of a server's process differs from ours, as arguments of Popen."""
+    if kind == "user":
+        return {"user": USER, "group": USER, "extra_groups": []}
+    if kind == "umask":
+        return {"umask": 0o077}
+    if kind == "few-descriptors":
+        return {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))}
+    return {}
 
 
 class Side:
@@ -63,12 +80,25 @@ class Side:
                 self._servers[kind] = await self._start(kind)
             return self._servers[kind][1]
 
+    def _user_home(self):
+        """A home for the plain user."""
+        home = os.path.join(self.dir, "user-home")
+        for d in (home, os.path.join(home, ".codex")):
+            os.mkdir(d)
+            os.chown(d, USER, USER)
+        return home
+
     async def _start(self, kind):
+        home = self._user_home() if kind == "user" else self.home
+        # Started through a descriptor, as the program may lie where the plain user cannot reach.
+        program = os.open(self.command[0], os.O_RDONLY | os.O_CLOEXEC)
         child = await asyncio.create_subprocess_exec(
             *self.command, "--listen", "ws://127.0.0.1:0", *options(kind, self.dir),
-            cwd=self.cwd, env=self.env, stdin=asyncio.subprocess.DEVNULL,
+            executable=f"/proc/self/fd/{program}", close_fds=False,
+            cwd=self.cwd, env={**self.env, "HOME": home}, stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
-            stderr=open(os.path.join(self.dir, f"{kind}.log"), "wb"))
+            stderr=open(os.path.join(self.dir, f"{kind}.log"), "wb"), **circumstances(kind))
+        os.close(program)
         line = (await asyncio.wait_for(child.stdout.readline(), 30)).decode()
         if not line.startswith("ws://127.0.0.1:"):
             raise RuntimeError(f"{self.name} {kind} did not start: {line!r}")

@@ -1,0 +1,142 @@
+#include "fs/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+
+int fs_fail(struct err *e, int num) {
+    int code = num == ENOENT                                    ? ERR_NOT_FOUND
+               : num == EACCES || num == EPERM || num == EINVAL ? ERR_INVALID_REQUEST
+                                                                : ERR_INTERNAL;
+    return err_os(e, code, num);
+}
+
+/* Opens the directory `name` (n bytes) in *dir in its place. 0 or -errno. */
+static int fs_descend(int *dir, const char *name, size_t n) {
+    char z[PATH_MAX];
+    if (n >= sizeof z)
+        return -ENAMETOOLONG;
+    memcpy(z, name, n);
+    z[n] = '\0';
+    int fd = openat(*dir, z, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    close(*dir);
+    *dir = fd;
+    return 0;
+}
+
+int fs_parent_open(const char *path, int *fd, const char **leaf, struct err *e) {
+    const char *p = path + 1;
+    if (*p == '\0')
+        return err_set(e, ERR_INVALID_REQUEST, "path must name an entry");
+    _cleanup_close_ int dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return fs_fail(e, errno);
+    for (const char *slash; (slash = strchr(p, '/')) != NULL; p = slash + 1) {
+        int r = fs_descend(&dir, p, (size_t)(slash - p));
+        if (r < 0)
+            return fs_fail(e, -r);
+    }
+    *fd = steal_fd(&dir);
+    *leaf = p;
+    return 0;
+}
+
+/*
+ * Length of the character at s (n > 0 bytes), or, with *valid false, of what can be the start of
+ * one but does not go on as such; at least 1.
+ */
+static size_t fs_character(const unsigned char *s, size_t n, bool *valid) {
+    unsigned char c = s[0], lo = 0x80, hi = 0xBF;
+    size_t more = c < 0x80 ? 0 : c < 0xE0 ? 1 : c < 0xF0 ? 2 : 3;
+    if (c == 0xE0)
+        lo = 0xA0;
+    else if (c == 0xED)
+        hi = 0x9F;
+    else if (c == 0xF0)
+        lo = 0x90;
+    else if (c == 0xF4)
+        hi = 0x8F;
+    *valid = c < 0x80 || (c >= 0xC2 && c <= 0xF4);
+    if (!*valid)
+        return 1;
+    for (size_t i = 1; i <= more; i++) {
+        if (i == n || s[i] < lo || s[i] > hi) {
+            *valid = false;
+            return i;
+        }
+        lo = 0x80;
+        hi = 0xBF;
+    }
+    return more + 1;
+}
+
+int fs_put_lossy(struct buf *b, struct str s) {
+    size_t len = b->len, from = 0;
+    int r = 0;
+    for (size_t i = 0, n; r == 0 && i < s.n; i += n) {
+        bool valid;
+        n = fs_character((const unsigned char *)s.p + i, s.n - i, &valid);
+        if (valid)
+            continue;
+        r = buf_put(b, s.p + from, i - from);
+        if (r == 0)
+            r = buf_putz(b, "\xEF\xBF\xBD");
+        from = i + n;
+    }
+    if (r == 0)
+        r = buf_put(b, s.p + from, s.n - from);
+    if (r < 0)
+        b->len = len;
+    return r;
+}
+
+static struct statx_timestamp fs_timestamp(struct timespec t) {
+    return (struct statx_timestamp){.tv_sec = t.tv_sec, .tv_nsec = (uint32_t)t.tv_nsec};
+}
+
+int fs_statx(int dir, const char *path, int flags, struct statx *st) {
+    const unsigned mask = STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID_UNIQUE;
+    memset(st, 0, sizeof *st);
+    if (statx(dir, path, flags, mask, st) == 0)
+        return 0;
+    if (errno != ENOSYS && errno != EPERM)
+        return -errno;
+    struct stat old;
+    if (fstatat(dir, path, &old, flags & ~AT_STATX_SYNC_TYPE) < 0)
+        return -errno;
+    *st = (struct statx){
+        .stx_mask = STATX_BASIC_STATS,
+        .stx_nlink = (uint32_t)old.st_nlink,
+        .stx_uid = old.st_uid,
+        .stx_gid = old.st_gid,
+        .stx_mode = (uint16_t)old.st_mode,
+        .stx_ino = old.st_ino,
+        .stx_size = (uint64_t)old.st_size,
+        .stx_atime = fs_timestamp(old.st_atim),
+        .stx_mtime = fs_timestamp(old.st_mtim),
+        .stx_ctime = fs_timestamp(old.st_ctim),
+        .stx_dev_major = major(old.st_dev),
+        .stx_dev_minor = minor(old.st_dev),
+    };
+    return 0;
+}
+
+int fs_try_open_path(const char *path, int flags) {
+    struct open_how how = {
+        .flags = (uint64_t)(unsigned)(O_PATH | O_CLOEXEC | flags),
+        .resolve = RESOLVE_CACHED | RESOLVE_NO_MAGICLINKS,
+    };
+    long fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+    return fd < 0 ? -EAGAIN : (int)fd;
+}
+
+void fs_fd_path(char out[FS_FD_PATH_SIZE], int fd) {
+    snprintf(out, FS_FD_PATH_SIZE, "/proc/self/fd/%d", fd);
+}

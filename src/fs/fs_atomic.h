@@ -1,0 +1,30 @@
+#pragma once
+/* Replacing a file as a whole. */
+
+#include "fs/fs_file.h"
+
+/*
+ * fs/writeFile with `atomic`: a new file takes the place of the old one once all of it is on disk,
+ * so that a reader, or a crash, finds the one or the other. A crash may leave the temporary file
+ * `.NAME.XXXXXXXX.tmp` beside it, nothing else does. Mode and owner are those of the old file, the
+ * owner as far as we may set it; other names of the old file (hard links) keep the old contents,
+ * extended attributes and access lists are not copied. A link that is followed stays; one that
+ * points nowhere is ENOENT. The old file must be writable. 0 or -errno with e set.
+ */
+MUST_CHECK int fs_write_atomic(const struct fs_write *w, struct err *e);
+
+/* The same in steps, for data that comes bit by bit: begin, write to fd, commit or abort. */
+struct fs_atomic;
+
+/*
+ * Makes the temporary file for w->path (w->data is not looked at). 0 with *out, to be ended by one
+ * of the other two, and *fd, which is theirs; or -errno with e set.
+ */
+MUST_CHECK int fs_atomic_begin(const struct fs_write *w, struct fs_atomic **out, int *fd,
+                               struct err *e);
+
+/* Puts it in the place of the old one. 0, 1 when there was none before; or -errno with e set. */
+MUST_CHECK int fs_atomic_commit(struct fs_atomic *a, struct err *e);
+
+/* Removes it. */
+void fs_atomic_abort(struct fs_atomic *a);

@@ -1,0 +1,231 @@
+#include "fs/fs_copy.h"
+
+#include "fs/fs_copy_file.h"
+#include "fs/fs_file.h"
+#include "fs/fs_levels.h"
+#include "fs/fs_mkdir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+
+#define COPY_DIR_MODE 0777
+
+struct copy_tree {
+    const struct fs_copy *args;
+    const atomic_bool *stop;
+    struct fs_levels levels; /* of the source; peers are the directories copied to */
+    struct fs_id top;        /* the destination */
+};
+
+static int copy_into_itself(struct err *e) {
+    return err_set(e, ERR_INVALID_REQUEST,
+                   "fs/copy cannot copy a directory to itself or one of its descendants");
+}
+
+/* -- is the destination inside the source? -- */
+
+/*
+ * Real path of `path`, of which the end need not exist: that of the longest part which does, then
+ * the rest as it is. Owned; NULL with errno.
+ */
+static char *copy_real_path(const char *path) {
+    _cleanup_free_ char *prefix = strdup(path);
+    if (prefix == NULL)
+        return NULL;
+    size_t n = strlen(prefix);
+    char *real;
+    while ((real = realpath(prefix, NULL)) == NULL && n > 1) {
+        while (n > 1 && prefix[n - 1] != '/')
+            n--;
+        n -= n > 1;
+        prefix[n] = '\0';
+    }
+    const char *rest = path + n;
+    if (real == NULL || *rest == '\0')
+        return real;
+    struct buf whole = BUF_INIT(strlen(real) + strlen(rest) + 2);
+    int r = buf_putz(&whole, str_eqz(str_of(real), "/") ? "" : real);
+    if (r == 0 && *rest != '/')
+        r = buf_putc(&whole, '/');
+    if (r == 0)
+        r = buf_put(&whole, rest, strlen(rest) + 1);
+    free(real);
+    if (r < 0)
+        buf_fini(&whole);
+    return whole.p;
+}
+
+/* Whether `path` is `dir` or lies below it; both are real paths. */
+static bool copy_below(const char *path, const char *dir) {
+    size_t n = strlen(dir);
+    if (n == 1)
+        return true;
+    return strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+static int copy_check_nesting(const struct fs_copy *c, struct err *e) {
+    _cleanup_free_ char *source = realpath(c->source, NULL);
+    if (source == NULL)
+        return fs_fail(e, errno);
+    _cleanup_free_ char *destination = copy_real_path(c->destination);
+    if (destination == NULL)
+        return fs_fail(e, ENOMEM);
+    return copy_below(destination, source) ? copy_into_itself(e) : 0;
+}
+
+/* -- one entry -- */
+
+/* Sets the error for a destination that is no file, with its path. */
+static int copy_not_file(const struct copy_tree *t, const char *name, struct err *e) {
+    _cleanup_buf_ struct buf path =
+        BUF_INIT(PATH_MAX + 2 * ERR_MSG_MAX); /* the rest would be cut */
+    int r = buf_putz(&path, t->args->destination);
+    for (size_t i = 1; r == 0 && i < fs_levels_depth(&t->levels); i++)
+        r = buf_putf(&path, "/%s", fs_levels_name(&t->levels, i));
+    if (r == 0)
+        r = buf_putf(&path, "/%s", name);
+    if (r == -ENOBUFS || r == 0)
+        r = buf_putc(&path, '\0');
+    if (r == -ENOMEM)
+        return fs_fail(e, ENOMEM);
+    path.p[path.len - 1] = '\0';
+    return fs_not_file(e, path.p, true);
+}
+
+/* The directory `name` of dir, through links, made if it is missing. A descriptor or -errno. */
+static int copy_make_dir(int dir, const char *name) {
+    int num = mkdirat(dir, name, COPY_DIR_MODE) < 0 ? errno : 0;
+    if (num == ENOENT)
+        return -num;
+    int fd = openat(dir, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return num != 0 ? -num : -errno;
+    return fd;
+}
+
+/* Opens a directory of the source to be read, which must not be the destination. */
+static int copy_open_dir(const struct copy_tree *t, int dir, const char *name, struct err *e) {
+    _cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return fs_fail(e, errno);
+    struct fs_id id;
+    int r = fs_id_of(fd, &id);
+    if (r < 0)
+        return fs_fail(e, -r);
+    return fs_id_eq(id, t->top) ? copy_into_itself(e) : steal_fd(&fd);
+}
+
+static int copy_enter(struct copy_tree *t, const char *name, struct err *e) {
+    const struct fs_level *level = fs_levels_last(&t->levels);
+    _cleanup_close_ int peer = copy_make_dir(level->peer, name);
+    if (peer < 0)
+        return fs_fail(e, -peer);
+    _cleanup_close_ int fd = copy_open_dir(t, level->list.fd, name, e);
+    if (fd < 0)
+        return fd;
+    int r = fs_levels_push(&t->levels, name, &fd, &peer);
+    return r < 0 ? fs_fail(e, -r) : 0;
+}
+
+static int copy_regular(const struct copy_tree *t, const struct fs_copy_file *c, struct err *e) {
+    int r = fs_copy_regular(c, t->stop, e);
+    return r > 0 ? copy_not_file(t, c->destination, e) : r;
+}
+
+/* Anything but files, directories and links is passed over. */
+static int copy_entry(struct copy_tree *t, const struct fs_entry *entry, struct err *e) {
+    const struct fs_level *level = fs_levels_last(&t->levels);
+    struct fs_copy_file c = {level->list.fd, level->peer, entry->name, entry->name};
+    unsigned char type = entry->type;
+    struct stat st;
+    if (type == DT_UNKNOWN) {
+        if (fstatat(c.source_dir, c.source, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            return fs_fail(e, errno);
+        type = fs_list_type(st.st_mode);
+    }
+    switch (type) {
+    case DT_DIR: return copy_enter(t, entry->name, e);
+    case DT_REG: return copy_regular(t, &c, e);
+    case DT_LNK: return fs_copy_link(&c, e);
+    default: return 0;
+    }
+}
+
+/* -- the tree -- */
+
+static int copy_leave(struct copy_tree *t) {
+    if (fs_levels_depth(&t->levels) > 1) {
+        int r = fs_levels_open_parent(&t->levels);
+        if (r < 0)
+            return r;
+    }
+    fs_levels_pop(&t->levels);
+    return 0;
+}
+
+static int copy_all(struct copy_tree *t, struct err *e) {
+    int r = 0;
+    while (r == 0 && fs_levels_depth(&t->levels) > 0) {
+        if (atomic_load_explicit(t->stop, memory_order_relaxed))
+            return fs_fail(e, ECANCELED);
+        struct fs_entry entry;
+        r = fs_list_next(&fs_levels_last(&t->levels)->list, &entry);
+        if (r > 0)
+            r = copy_entry(t, &entry, e);
+        else if (r < 0 || (r = copy_leave(t)) < 0)
+            return fs_fail(e, -r);
+    }
+    return r;
+}
+
+static int copy_open(struct copy_tree *t, struct err *e) {
+    _cleanup_close_ int peer = open(t->args->destination, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (peer < 0)
+        return fs_fail(e, errno);
+    int r = fs_id_of(peer, &t->top);
+    if (r < 0)
+        return fs_fail(e, -r);
+    _cleanup_close_ int fd = copy_open_dir(t, AT_FDCWD, t->args->source, e);
+    if (fd < 0)
+        return fd;
+    r = fs_levels_push(&t->levels, "", &fd, &peer);
+    return r < 0 ? fs_fail(e, -r) : 0;
+}
+
+static int copy_tree(const struct fs_copy *args, const atomic_bool *stop, struct err *e) {
+    int r = copy_check_nesting(args, e);
+    if (r == 0)
+        r = fs_create_directory(args->destination, true, true, e);
+    if (r < 0)
+        return r;
+    struct copy_tree t = {.args = args, .stop = stop, .levels = fs_levels_init(true)};
+    r = copy_open(&t, e);
+    if (r == 0)
+        r = copy_all(&t, e);
+    fs_levels_fini(&t.levels);
+    return r;
+}
+
+static int copy_one_regular(const struct fs_copy *args, const struct fs_copy_file *c,
+                            const atomic_bool *stop, struct err *e) {
+    int r = fs_copy_regular(c, stop, e);
+    return r > 0 ? fs_not_file(e, args->destination, true) : r;
+}
+
+int fs_copy(const struct fs_copy *args, const atomic_bool *stop, struct err *e) {
+    struct stat st;
+    if (lstat(args->source, &st) < 0)
+        return fs_fail(e, errno);
+    struct fs_copy_file c = {AT_FDCWD, AT_FDCWD, args->source, args->destination};
+    switch (st.st_mode & S_IFMT) {
+    case S_IFREG: return copy_one_regular(args, &c, stop, e);
+    case S_IFLNK: return fs_copy_link(&c, e);
+    case S_IFDIR: break;
+    default: return fs_copy_unsupported(e);
+    }
+    if (!args->recursive)
+        return err_set(e, ERR_INVALID_REQUEST,
+                       "fs/copy requires recursive: true when sourcePath is a directory");
+    return copy_tree(args, stop, e);
+}

@@ -1,0 +1,116 @@
+#include "fs/fs_copy_file.h"
+
+#include "fs/fs_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+
+/* Neither end makes us wait when it is opened, or becomes our terminal. */
+#define COPY_FLAGS (O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+
+#define COPY_STEP (64u << 20) /* bytes between two looks at *stop */
+#define COPY_BUF (128u << 10)
+
+static bool copy_stopped(const atomic_bool *stop) {
+    return atomic_load_explicit(stop, memory_order_relaxed);
+}
+
+/* What the kernel cannot copy by itself between these two files. */
+static bool copy_needs_buffer(int num) {
+    return num == EXDEV || num == EINVAL || num == EOPNOTSUPP || num == ENOSYS || num == EPERM ||
+           num == EBADF;
+}
+
+static int copy_buffered(int in, int out, const atomic_bool *stop) {
+    _cleanup_free_ char *buf = malloc(COPY_BUF);
+    if (buf == NULL)
+        return -ENOMEM;
+    for (;;) {
+        if (copy_stopped(stop))
+            return -ECANCELED;
+        ssize_t n = read(in, buf, COPY_BUF);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? -errno : 0;
+        int r = fs_write_all(out, buf, (size_t)n);
+        if (r < 0)
+            return r;
+    }
+}
+
+/* Files of /proc and the like seem empty to the kernel's copy: what gave nothing is read. */
+static int copy_data(int in, int out, const atomic_bool *stop) {
+    bool begun = false;
+    for (;;) {
+        if (copy_stopped(stop))
+            return -ECANCELED;
+        ssize_t n = copy_file_range(in, NULL, out, NULL, COPY_STEP, 0);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (!begun && (n == 0 || (n < 0 && copy_needs_buffer(errno))))
+            return copy_buffered(in, out, stop);
+        if (n <= 0)
+            return n < 0 ? -errno : 0;
+        begun = true;
+    }
+}
+
+int fs_copy_unsupported(struct err *e) {
+    return err_set(e, ERR_INVALID_REQUEST,
+                   "fs/copy only supports regular files, directories, and symlinks");
+}
+
+/* Opens the source; the descriptor, or -errno with e set. */
+static int copy_open_source(const struct fs_copy_file *c, struct stat *st, struct err *e) {
+    _cleanup_close_ int fd = openat(c->source_dir, c->source, O_RDONLY | O_NOFOLLOW | COPY_FLAGS);
+    if (fd < 0 || fstat(fd, st) < 0)
+        return fs_fail(e, errno);
+    return S_ISREG(st->st_mode) ? steal_fd(&fd) : fs_copy_unsupported(e);
+}
+
+/* Makes what was opened an empty file with the mode of the source. 0 or as fs_copy_regular(). */
+static int copy_prepare(int fd, const struct stat *source, struct err *e) {
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return fs_fail(e, errno);
+    if (S_ISFIFO(st.st_mode))
+        return 1;
+    if (st.st_dev == source->st_dev && st.st_ino == source->st_ino)
+        return err_set(e, ERR_INVALID_REQUEST, "fs/copy cannot copy a file to itself");
+    if (!S_ISREG(st.st_mode))
+        return 0;
+    if (st.st_size > 0 && ftruncate(fd, 0) < 0)
+        return fs_fail(e, errno);
+    return fchmod(fd, source->st_mode & 07777) < 0 ? fs_fail(e, errno) : 0;
+}
+
+int fs_copy_regular(const struct fs_copy_file *c, const atomic_bool *stop, struct err *e) {
+    struct stat st;
+    _cleanup_close_ int in = copy_open_source(c, &st, e);
+    if (in < 0)
+        return in;
+    _cleanup_close_ int out = openat(c->destination_dir, c->destination,
+                                     O_WRONLY | O_CREAT | COPY_FLAGS, st.st_mode & 07777);
+    if (out < 0)
+        return fs_fail(e, errno);
+    int r = copy_prepare(out, &st, e);
+    if (r != 0)
+        return r;
+    r = copy_data(in, out, stop);
+    return r < 0 ? fs_fail(e, -r) : 0;
+}
+
+int fs_copy_link(const struct fs_copy_file *c, struct err *e) {
+    char target[PATH_MAX];
+    ssize_t n = readlinkat(c->source_dir, c->source, target, sizeof target);
+    if (n < 0)
+        return fs_fail(e, errno);
+    if ((size_t)n == sizeof target)
+        return fs_fail(e, ENAMETOOLONG);
+    target[n] = '\0';
+    if (symlinkat(target, c->destination_dir, c->destination) < 0)
+        return fs_fail(e, errno);
+    return 0;
+}

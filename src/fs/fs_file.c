@@ -1,0 +1,252 @@
+#include "fs/fs_file.h"
+
+#include "fs/fs_atomic.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/uio.h>
+#include <time.h>
+
+/* Opening never waits for a peer (FIFO, lease), and never makes a terminal ours. */
+#define FILE_FLAGS (O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+#define FILE_MODE 0666
+
+/* How long a device may refuse to take more. */
+#define FILE_DEVICE_MS 10000
+
+#define FILE_DAY (24 * 60 * 60) /* seconds */
+
+/* The most that a text quotes of a path, and its replacements of single bytes. */
+#define FILE_QUOTE_MAX (3u * ERR_MSG_MAX + 3)
+
+int fs_not_file(struct err *e, const char *path, bool follow) {
+    if (!follow)
+        return err_set(e, ERR_INVALID_REQUEST, "path is not a regular file");
+    _cleanup_buf_ struct buf quoted = BUF_INIT(FILE_QUOTE_MAX);
+    struct str shown = {path, strnlen(path, ERR_MSG_MAX + 1)}; /* the rest would be cut anyway */
+    if (fs_put_lossy(&quoted, shown) < 0)
+        return fs_fail(e, ENOMEM);
+    return err_about(e, ERR_INVALID_REQUEST, "path `", buf_str(&quoted), "` is not a file");
+}
+
+int fs_check_size(uint64_t size, struct err *e) {
+    if (size <= FS_FILE_MAX)
+        return 0;
+    return err_set(e, ERR_INVALID_REQUEST, "file is too large to read: limit is %llu bytes",
+                   FS_FILE_MAX);
+}
+
+/* open() in one of the two modes; the descriptor, or -errno with e set. */
+static int file_open(const char *path, bool follow, int flags, struct err *e) {
+    _cleanup_close_ int dir = -1;
+    const char *leaf = path;
+    if (!follow) {
+        int r = fs_parent_open(path, &dir, &leaf, e);
+        if (r < 0)
+            return r;
+        flags |= O_NOFOLLOW;
+    }
+    int fd = openat(follow ? AT_FDCWD : dir, leaf, flags | FILE_FLAGS, FILE_MODE);
+    return fd < 0 ? fs_fail(e, errno) : fd;
+}
+
+/* Takes over a descriptor and what is known of it. */
+static struct fs_file file_make(int *fd, const struct statx *st, enum fs_device kind) {
+    return (struct fs_file){
+        .fd = steal_fd(fd),
+        .size = st->stx_size,
+        .quick = kind >= FS_DEVICE_DATA,
+        .noatime = kind == FS_DEVICE_NOATIME,
+    };
+}
+
+int fs_open_read(struct fs_devices *d, const char *path, bool follow, struct fs_file *f,
+                 struct err *e) {
+    _cleanup_close_ int fd = file_open(path, follow, O_RDONLY, e);
+    if (fd < 0)
+        return fd;
+    struct statx st;
+    int r = fs_statx(fd, "", AT_EMPTY_PATH, &st);
+    if (r < 0)
+        return fs_fail(e, -r);
+    if (!S_ISREG(st.stx_mode))
+        return fs_not_file(e, path, follow);
+    *f = file_make(&fd, &st, fs_devices_learn(d, fd, &st));
+    return 0;
+}
+
+int fs_open_replace(struct fs_devices *d, const char *path, struct fs_file *f, struct err *e) {
+    _cleanup_close_ int fd = file_open(path, true, O_WRONLY | O_CREAT | O_TRUNC, e);
+    if (fd < 0)
+        return fd;
+    struct statx st;
+    int r = fs_statx(fd, "", AT_EMPTY_PATH, &st);
+    if (r < 0)
+        return fs_fail(e, -r);
+    if (!S_ISREG(st.stx_mode))
+        return fs_not_file(e, path, true);
+    (void)fs_devices_learn(d, fd, &st);
+    *f = file_make(&fd, &st, FS_DEVICE_UNKNOWN);
+    return 0;
+}
+
+/*
+ * The file is found without opening it, since that may wait, and is opened through the descriptor
+ * that found it, so that nothing else can be opened in its place. Encrypted and sealed files read
+ * keys and signatures from the disk when they are opened.
+ */
+int fs_try_open_read(const struct fs_devices *d, const char *path, struct fs_file *f) {
+    _cleanup_close_ int found = fs_try_open_path(path, 0);
+    struct statx st;
+    if (found < 0 || fs_statx(found, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, &st) < 0)
+        return -EAGAIN;
+    enum fs_device kind = fs_devices_find(d, &st);
+    if (kind < FS_DEVICE_DATA || !S_ISREG(st.stx_mode) ||
+        (st.stx_attributes & (STATX_ATTR_ENCRYPTED | STATX_ATTR_VERITY)) != 0)
+        return -EAGAIN;
+    char name[FS_FD_PATH_SIZE];
+    fs_fd_path(name, found);
+    _cleanup_close_ int fd = open(name, O_RDONLY | FILE_FLAGS);
+    if (fd < 0)
+        return -EAGAIN;
+    *f = file_make(&fd, &st, kind);
+    return 0;
+}
+
+/* Whether [offset, offset + n) has offsets that the kernel does not know. */
+static bool file_beyond(uint64_t offset, size_t n) {
+    return offset > INT64_MAX || n > INT64_MAX - offset;
+}
+
+ssize_t fs_pread(int fd, void *dst, size_t n, uint64_t offset) {
+    if (file_beyond(offset, n))
+        return -EINVAL;
+    size_t done = 0;
+    while (done < n) {
+        ssize_t r = pread(fd, (char *)dst + done, n - done, (off_t)(offset + done));
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r < 0)
+            return -errno;
+        if (r == 0)
+            break;
+        done += (size_t)r;
+    }
+    return (ssize_t)done;
+}
+
+/* a is later than b. */
+static bool file_later(struct statx_timestamp a, struct statx_timestamp b) {
+    return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
+}
+
+/*
+ * Whether a read leaves the access time as it is. Else it would be written, which may wait for the
+ * journal, RWF_NOWAIT or not. With relatime the kernel writes one that is not later than the last
+ * change, or older than a day.
+ */
+static bool file_atime_settled(const struct fs_file *f) {
+    if (f->noatime)
+        return true;
+    struct statx st;
+    if (fs_statx(f->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, &st) < 0)
+        return false;
+    return file_later(st.stx_atime, st.stx_mtime) && file_later(st.stx_atime, st.stx_ctime) &&
+           time(NULL) - st.stx_atime.tv_sec < FILE_DAY - 1;
+}
+
+/* A short read may mean that the rest is not cached; the end of the file is where nothing comes. */
+ssize_t fs_try_pread(const struct fs_file *f, void *dst, size_t n, uint64_t offset) {
+    if (!f->quick || file_beyond(offset, n) || !file_atime_settled(f))
+        return -EAGAIN;
+    size_t done = 0;
+    while (done < n) {
+        struct iovec rest = {(char *)dst + done, n - done};
+        ssize_t r = preadv2(f->fd, &rest, 1, (off_t)(offset + done), RWF_NOWAIT);
+        if (r < 0)
+            return -EAGAIN;
+        if (r == 0)
+            break;
+        done += (size_t)r;
+    }
+    return (ssize_t)done;
+}
+
+int fs_pwrite(int fd, const void *src, size_t n, uint64_t offset) {
+    if (file_beyond(offset, n))
+        return -EINVAL;
+    for (size_t done = 0; done < n;) {
+        ssize_t r = pwrite(fd, (const char *)src + done, n - done, (off_t)(offset + done));
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r <= 0)
+            return r < 0 ? -errno : -EIO;
+        done += (size_t)r;
+    }
+    return 0;
+}
+
+/* Waits until a device takes more: 0, or -EAGAIN if it does not. */
+static int file_wait_writable(int fd) {
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    int r;
+    do
+        r = poll(&p, 1, FILE_DEVICE_MS);
+    while (r < 0 && errno == EINTR);
+    return r > 0 ? 0 : -EAGAIN;
+}
+
+int fs_write_all(int fd, const void *src, size_t n) {
+    bool waited = false; /* since the last byte: what takes nothing then says EAGAIN for ever */
+    for (size_t done = 0; done < n;) {
+        ssize_t r = write(fd, (const char *)src + done, n - done);
+        if (r == 0)
+            return -EIO;
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r < 0 && (errno != EAGAIN || waited))
+            return -errno;
+        waited = r < 0;
+        if (waited && file_wait_writable(fd) < 0)
+            return -EAGAIN;
+        done += r > 0 ? (size_t)r : 0;
+    }
+    return 0;
+}
+
+/* Devices are written too. A FIFO is not: its reader may never read. */
+static int file_write_follow(const struct fs_write *w, struct err *e) {
+    _cleanup_close_ int fd = file_open(w->path, true, O_WRONLY | O_CREAT | O_TRUNC, e);
+    if (fd < 0)
+        return fd;
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return fs_fail(e, errno);
+    if (S_ISFIFO(st.st_mode))
+        return fs_not_file(e, w->path, true);
+    int r = fs_write_all(fd, w->data, w->n);
+    return r < 0 ? fs_fail(e, -r) : 0;
+}
+
+static int file_write_nofollow(const struct fs_write *w, struct err *e) {
+    _cleanup_close_ int fd = file_open(w->path, false, O_WRONLY | O_CREAT, e);
+    if (fd < 0)
+        return fd;
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return fs_fail(e, errno);
+    if (!S_ISREG(st.st_mode))
+        return fs_not_file(e, w->path, false);
+    if (ftruncate(fd, 0) < 0)
+        return fs_fail(e, errno);
+    int r = fs_write_all(fd, w->data, w->n);
+    return r < 0 ? fs_fail(e, -r) : 0;
+}
+
+int fs_write_file(const struct fs_write *w, struct err *e) {
+    if (w->atomic)
+        return fs_write_atomic(w, e);
+    return w->follow ? file_write_follow(w, e) : file_write_nofollow(w, e);
+}

@@ -1,0 +1,103 @@
+#include "fs/fs_mkdir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+
+#define MKDIR_MODE 0777
+
+static bool mkdir_is_dir(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* 0 also if the directory is there already, made by whomever, or through a link. */
+static int mkdir_one(const char *path) {
+    if (mkdir(path, MKDIR_MODE) == 0)
+        return 0;
+    int num = errno;
+    return num != ENOENT && mkdir_is_dir(path) ? 0 : -num;
+}
+
+/* Up to the first parent that is there, then down again. */
+static int mkdir_all(const char *path) {
+    int r = mkdir_one(path);
+    if (r != -ENOENT)
+        return r;
+    _cleanup_free_ char *z = strdup(path);
+    if (z == NULL)
+        return -ENOMEM;
+    size_t n = strlen(z), len = n;
+    while (r == -ENOENT) {
+        while (len > 0 && z[len] != '/')
+            len--;
+        if (len == 0)
+            return r;
+        z[len] = '\0';
+        r = mkdir_one(z);
+    }
+    while (r == 0 && len < n) {
+        z[len] = '/';
+        len = strlen(z);
+        r = mkdir_one(z);
+    }
+    return r;
+}
+
+/* Goes from *dir to its directory `name`, which is made if it is missing; passes no link. */
+static int mkdir_enter(int *dir, const char *name) {
+    const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    int fd = openat(*dir, name, flags);
+    if (fd < 0 && errno == ENOENT) {
+        if (mkdirat(*dir, name, MKDIR_MODE) < 0 && errno != EEXIST)
+            return -errno;
+        fd = openat(*dir, name, flags);
+    }
+    if (fd < 0)
+        return -errno;
+    close(*dir);
+    *dir = fd;
+    return 0;
+}
+
+static int mkdir_all_nofollow(const char *path) {
+    _cleanup_close_ int dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return -errno;
+    int r = 0;
+    for (const char *p = path + 1; r == 0 && *p != '\0';) {
+        char name[PATH_MAX];
+        size_t n = strcspn(p, "/");
+        if (n >= sizeof name)
+            return -ENAMETOOLONG;
+        memcpy(name, p, n);
+        name[n] = '\0';
+        r = mkdir_enter(&dir, name);
+        p += n + (p[n] == '/');
+    }
+    return r;
+}
+
+static int mkdir_nofollow(const char *path, struct err *e) {
+    if (path[1] == '\0') {
+        err_set(e, ERR_INTERNAL, "directory already exists");
+        return -EEXIST;
+    }
+    _cleanup_close_ int dir = -1;
+    const char *leaf;
+    int r = fs_parent_open(path, &dir, &leaf, e);
+    if (r < 0)
+        return r;
+    return mkdirat(dir, leaf, MKDIR_MODE) < 0 ? fs_fail(e, errno) : 0;
+}
+
+int fs_create_directory(const char *path, bool recursive, bool follow, struct err *e) {
+    if (!recursive && !follow)
+        return mkdir_nofollow(path, e);
+    int r;
+    if (recursive)
+        r = follow ? mkdir_all(path) : mkdir_all_nofollow(path);
+    else
+        r = mkdir(path, MKDIR_MODE) < 0 ? -errno : 0;
+    return r < 0 ? fs_fail(e, -r) : 0;
+}

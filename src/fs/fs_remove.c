@@ -1,0 +1,158 @@
+#include "fs/fs_remove.h"
+
+#include "fs/fs_levels.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#define REMOVE_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+/*
+ * How often a directory is gone through that is not empty in the end: somebody adds to it, or the
+ * file system passes over entries while others are being removed.
+ */
+#define REMOVE_PASSES 4
+
+struct remove_tree {
+    struct fs_levels levels;
+    int parent;       /* owned; of the top */
+    const char *leaf; /* name of the top in it */
+};
+
+/* 0 for what is gone already. */
+static int remove_unlink(int dir, const char *name, int flags) {
+    return unlinkat(dir, name, flags) == 0 || errno == ENOENT ? 0 : -errno;
+}
+
+/* Enters a directory that the last level has. If it is none, it is unlinked. */
+static int remove_enter(struct remove_tree *t, const char *name) {
+    int dir = fs_levels_last(&t->levels)->list.fd;
+    _cleanup_close_ int fd = openat(dir, name, REMOVE_FLAGS);
+    if (fd < 0 && (errno == ENOTDIR || errno == ELOOP))
+        return remove_unlink(dir, name, 0);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : -errno;
+    return fs_levels_push(&t->levels, name, &fd, &(int){-1});
+}
+
+static int remove_entry(struct remove_tree *t, const struct fs_entry *entry) {
+    if (entry->type == DT_DIR)
+        return remove_enter(t, entry->name);
+    int r = remove_unlink(fs_levels_last(&t->levels)->list.fd, entry->name, 0);
+    return r == -EISDIR ? remove_enter(t, entry->name) : r;
+}
+
+/* Removes the last level, which has no entries left, and leaves it. */
+static int remove_leave(struct remove_tree *t) {
+    size_t last = fs_levels_depth(&t->levels) - 1;
+    int dir = t->parent, r = 0;
+    const char *name = t->leaf;
+    if (last > 0) {
+        r = fs_levels_open_parent(&t->levels);
+        dir = fs_levels_at(&t->levels, last - 1)->list.fd;
+        name = fs_levels_name(&t->levels, last);
+    }
+    if (r == 0)
+        r = remove_unlink(dir, name, AT_REMOVEDIR);
+    struct fs_level *level = fs_levels_last(&t->levels);
+    if ((r == -ENOTEMPTY || r == -EEXIST) && ++level->passes < REMOVE_PASSES)
+        return fs_list_seek(&level->list, 0);
+    if (r == 0)
+        fs_levels_pop(&t->levels);
+    return r;
+}
+
+static int remove_all(struct remove_tree *t, const atomic_bool *stop) {
+    int r = 0;
+    while (r == 0 && fs_levels_depth(&t->levels) > 0) {
+        if (atomic_load_explicit(stop, memory_order_relaxed))
+            return -ECANCELED;
+        struct fs_entry entry;
+        r = fs_list_next(&fs_levels_last(&t->levels)->list, &entry);
+        if (r > 0)
+            r = remove_entry(t, &entry);
+        else if (r == 0)
+            r = remove_leave(t);
+    }
+    return r;
+}
+
+/* Whether fd is the root directory, which may have more paths than "/". */
+static bool remove_is_root(int fd) {
+    struct fs_id id;
+    struct stat root;
+    return fs_id_of(fd, &id) < 0 || stat("/", &root) < 0 ||
+           fs_id_eq(id, (struct fs_id){root.st_dev, root.st_ino});
+}
+
+/* Opens the directory that holds `path`, and the top in it. 0 or -errno. */
+static int remove_open(struct remove_tree *t, const char *path) {
+    const char *slash = strrchr(path, '/');
+    _cleanup_free_ char *parent = strndup(path, MAX((size_t)(slash - path), (size_t)1));
+    if (parent == NULL)
+        return -ENOMEM;
+    t->leaf = slash + 1;
+    t->parent = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (t->parent < 0)
+        return -errno;
+    _cleanup_close_ int fd = openat(t->parent, t->leaf, REMOVE_FLAGS);
+    if (fd < 0)
+        return -errno;
+    return remove_is_root(fd) ? -EBUSY : fs_levels_push(&t->levels, "", &fd, &(int){-1});
+}
+
+static int remove_tree(const char *path, const atomic_bool *stop) {
+    if (path[1] == '\0')
+        return -EBUSY;
+    struct remove_tree t = {.levels = fs_levels_init(false), .parent = -1};
+    int r = remove_open(&t, path);
+    if (r == 0)
+        r = remove_all(&t, stop);
+    fs_levels_fini(&t.levels);
+    util_close_fd(&t.parent);
+    return r;
+}
+
+static int remove_fail(const struct fs_remove *r, int num, struct err *e) {
+    return num == ENOENT && r->force ? 0 : fs_fail(e, num);
+}
+
+static int remove_follow(const struct fs_remove *r, const atomic_bool *stop, struct err *e) {
+    struct stat st;
+    if (lstat(r->path, &st) < 0)
+        return remove_fail(r, errno, e);
+    int num = 0;
+    if (S_ISDIR(st.st_mode) && r->recursive)
+        num = -remove_tree(r->path, stop);
+    else if ((S_ISDIR(st.st_mode) ? rmdir(r->path) : unlink(r->path)) < 0)
+        num = errno;
+    return num != 0 ? remove_fail(r, num, e) : 0;
+}
+
+static int remove_nofollow(const struct fs_remove *r, struct err *e) {
+    if (r->recursive) {
+        err_set(e, ERR_INTERNAL, "recursive no-follow removal is unsupported");
+        return -EOPNOTSUPP;
+    }
+    _cleanup_close_ int dir = -1;
+    const char *leaf;
+    int num = -fs_parent_open(r->path, &dir, &leaf, e);
+    if (num == ENOENT && r->force) {
+        err_fini(e);
+        return 0;
+    }
+    if (num != 0)
+        return -num;
+    struct stat st;
+    if (fstatat(dir, leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return remove_fail(r, errno, e);
+    if (S_ISLNK(st.st_mode))
+        return err_set(e, ERR_INVALID_REQUEST, "path contains a symbolic link");
+    if (unlinkat(dir, leaf, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0) < 0)
+        return remove_fail(r, errno, e);
+    return 0;
+}
+
+int fs_remove(const struct fs_remove *r, const atomic_bool *stop, struct err *e) {
+    return r->follow ? remove_follow(r, stop, e) : remove_nofollow(r, e);
+}

@@ -1,0 +1,30 @@
+#pragma once
+/*
+ * fs/walk: a bounded list of what lies below a directory.
+ *
+ * Memory of one walk, whatever the tree: the result (FS_WALK_BUDGET bounds it), the directories
+ * still to be read with their paths (they are in the result), the names of one directory
+ * (fs_walk_names.h), and, when links are followed, the real paths of the directories read: all
+ * paths together at most FS_WALK_PATHS bytes. What does not fit is left out, as `truncated` says.
+ */
+
+#include "fs/fs.h"
+
+#define FS_WALK_DEPTH_MAX 64
+#define FS_WALK_DIRECTORIES_MAX 10000
+#define FS_WALK_ENTRIES_MAX 50000
+#define FS_WALK_BUDGET (4u << 20) /* bytes: 64 and the URI (and message) of each item */
+#define FS_WALK_PATHS (32u << 20)
+
+struct fs_walk {
+    const char *path;
+    uint64_t max_depth, max_directories, max_entries;
+    bool follow_directory_links, prune_hidden;
+};
+
+/*
+ * Checks the limits, then walks and appends the result. Ends early, with ECANCELED, once *stop is
+ * true. 0 or -errno with e set.
+ */
+MUST_CHECK int fs_walk(const struct fs_walk *w, const atomic_bool *stop, struct buf *result,
+                       struct err *e);

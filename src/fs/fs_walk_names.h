@@ -1,0 +1,54 @@
+#pragma once
+/*
+ * The names of one directory in the order of a walk: by their bytes as UTF-8, bad ones replaced by
+ * U+FFFD. Of a directory with more names than the walk may still look at only the first in that
+ * order are kept, so that memory does not depend on the directory.
+ *
+ * Maxima: a quarter more names than asked for, and WALK_NAMES_BYTES for them. The latter is enough
+ * for the 50,001 valid names of 255 bytes that the largest walk can want; only of names full of bad
+ * bytes, which grow by being replaced, may fewer be kept: then `cut` is set.
+ */
+
+#include "fs/fs_list.h"
+
+#define WALK_NAMES_BYTES (20u << 20)
+
+/* What a walk makes of a name. */
+enum walk_kind {
+    WALK_FILE,
+    WALK_DIR,
+    WALK_DIR_LINK, /* a link to a directory */
+    WALK_OTHER,    /* counted, not listed: other links, FIFOs, sockets, devices */
+    WALK_LOOK,     /* to be found out by its name: it is not the one that is stored, or unknown */
+};
+
+struct walk_name {
+    uint64_t key; /* its first bytes, to compare */
+    uint32_t off; /* in `text` */
+    uint16_t len;
+    uint8_t kind; /* enum walk_kind */
+};
+
+struct walk_names {
+    struct buf text;  /* NUL-terminated names */
+    struct buf names; /* struct walk_name */
+    size_t keep;      /* names that may be wanted */
+    size_t last;      /* if > 0, nothing behind the name with this index, less one, is wanted */
+    bool cut;         /* fewer than `keep` are kept */
+};
+
+void walk_names_init(struct walk_names *l);
+void walk_names_fini(struct walk_names *l);
+
+/* Empties the list, for another directory of which the first `keep` names are wanted. */
+void walk_names_begin(struct walk_names *l, size_t keep);
+
+/* 0 or -ENOMEM. */
+MUST_CHECK int walk_names_add(struct walk_names *l, struct str name, enum walk_kind kind);
+
+/* Puts them in order and drops what is beyond `keep`. */
+void walk_names_sort(struct walk_names *l);
+
+size_t walk_names_count(const struct walk_names *l);
+const struct walk_name *walk_names_at(const struct walk_names *l, size_t i);
+struct str walk_names_str(const struct walk_names *l, const struct walk_name *name);

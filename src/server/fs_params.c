@@ -1,0 +1,253 @@
+#include "server/fs_params.h"
+
+#include "base/uri.h"
+#include "json/base64.h"
+#include "server/params.h"
+
+#include <errno.h>
+
+#define FS_PERMISSIONS_MAX 07777
+
+/* Fields that several methods have. */
+#define FS_PATH PARAM(fs_params, path.text, "path", JSONDEC_STR)
+#define FS_FOLLOW PARAM_OPT(fs_params, follow, "followSymlinks", JSONDEC_BOOL, JSONDEC_NULLABLE)
+#define FS_SANDBOX PARAM_OPT(fs_params, sandbox, "sandbox", JSONDEC_NODE, JSONDEC_NULLABLE)
+#define FS_HANDLE PARAM(fs_params, handle_id, "handleId", JSONDEC_STR)
+
+static const struct jsondec_field read_file_fields[] = {
+    FS_PATH,
+    FS_FOLLOW,
+    FS_SANDBOX,
+    /* Extension. */
+    PARAM_HAS(fs_params, max_bytes, has_max_bytes, "maxBytes", JSONDEC_U64, JSONDEC_NULLABLE),
+};
+static const struct jsondec_struct read_file_struct =
+    PARAM_STRUCT("FsReadFileParams", read_file_fields);
+
+static const struct jsondec_field write_file_fields[] = {
+    FS_PATH,
+    PARAM(fs_params, data, "dataBase64", JSONDEC_STR),
+    FS_FOLLOW,
+    FS_SANDBOX,
+    /* Extension. */
+    PARAM_OPT(fs_params, atomic, "atomic", JSONDEC_BOOL, JSONDEC_NULLABLE),
+};
+static const struct jsondec_struct write_file_struct =
+    PARAM_STRUCT("FsWriteFileParams", write_file_fields);
+
+static const struct jsondec_field open_fields[] = {
+    FS_HANDLE,
+    FS_PATH,
+    FS_SANDBOX,
+    PARAM_OPT(fs_params, mode_node, "mode", JSONDEC_NODE, 0),
+};
+static const struct jsondec_struct open_struct = PARAM_STRUCT("FsOpenParams", open_fields);
+
+static const struct jsondec_field read_block_fields[] = {
+    FS_HANDLE,
+    PARAM(fs_params, offset, "offset", JSONDEC_U64),
+    PARAM(fs_params, len, "len", JSONDEC_USIZE),
+};
+static const struct jsondec_struct read_block_struct =
+    PARAM_STRUCT("FsReadBlockParams", read_block_fields);
+
+static const struct jsondec_field write_block_fields[] = {
+    FS_HANDLE,
+    PARAM(fs_params, offset, "offset", JSONDEC_U64),
+    PARAM(fs_params, data, "chunk", JSONDEC_STR),
+};
+static const struct jsondec_struct write_block_struct =
+    PARAM_STRUCT("FsWriteBlockParams", write_block_fields);
+
+static const struct jsondec_field close_fields[] = {FS_HANDLE};
+static const struct jsondec_struct close_struct = PARAM_STRUCT("FsCloseParams", close_fields);
+
+static const struct jsondec_field create_directory_fields[] = {
+    FS_PATH,
+    PARAM_OPT(fs_params, recursive, "recursive", JSONDEC_BOOL, JSONDEC_NULLABLE),
+    FS_FOLLOW,
+    FS_SANDBOX,
+};
+static const struct jsondec_struct create_directory_struct =
+    PARAM_STRUCT("FsCreateDirectoryParams", create_directory_fields);
+
+static const struct jsondec_field get_metadata_fields[] = {FS_PATH, FS_FOLLOW, FS_SANDBOX};
+static const struct jsondec_struct get_metadata_struct =
+    PARAM_STRUCT("FsGetMetadataParams", get_metadata_fields);
+
+static const struct jsondec_field canonicalize_fields[] = {FS_PATH, FS_SANDBOX};
+static const struct jsondec_struct canonicalize_struct =
+    PARAM_STRUCT("FsCanonicalizeParams", canonicalize_fields);
+static const struct jsondec_struct read_directory_struct =
+    PARAM_STRUCT("FsReadDirectoryParams", canonicalize_fields);
+
+static const struct jsondec_field walk_options_fields[] = {
+    PARAM(fs_walk, max_depth, "maxDepth", JSONDEC_USIZE),
+    PARAM(fs_walk, max_directories, "maxDirectories", JSONDEC_USIZE),
+    PARAM(fs_walk, max_entries, "maxEntries", JSONDEC_USIZE),
+    PARAM(fs_walk, follow_directory_links, "followDirectorySymlinks", JSONDEC_BOOL),
+    PARAM_OPT(fs_walk, prune_hidden, "pruneHiddenDirectories", JSONDEC_BOOL, 0),
+};
+static const struct jsondec_struct walk_options_struct =
+    PARAM_STRUCT("WalkOptions", walk_options_fields);
+static const struct jsondec_field walk_fields[] = {
+    FS_PATH,
+    PARAM_SUB(fs_params, walk, "options", &walk_options_struct, JSONDEC_REQUIRED),
+    FS_SANDBOX,
+};
+static const struct jsondec_struct walk_struct = PARAM_STRUCT("FsWalkParams", walk_fields);
+
+static const struct jsondec_field remove_fields[] = {
+    FS_PATH,
+    PARAM_OPT(fs_params, recursive, "recursive", JSONDEC_BOOL, JSONDEC_NULLABLE),
+    PARAM_OPT(fs_params, force, "force", JSONDEC_BOOL, JSONDEC_NULLABLE),
+    FS_FOLLOW,
+    FS_SANDBOX,
+};
+static const struct jsondec_struct remove_struct = PARAM_STRUCT("FsRemoveParams", remove_fields);
+
+static const struct jsondec_field copy_fields[] = {
+    PARAM(fs_params, path.text, "sourcePath", JSONDEC_STR),
+    PARAM(fs_params, destination.text, "destinationPath", JSONDEC_STR),
+    PARAM(fs_params, recursive, "recursive", JSONDEC_BOOL),
+    FS_SANDBOX,
+};
+static const struct jsondec_struct copy_struct = PARAM_STRUCT("FsCopyParams", copy_fields);
+
+/* Extensions. */
+
+static const struct jsondec_field rename_fields[] = {
+    PARAM(fs_params, path.text, "sourcePath", JSONDEC_STR),
+    PARAM(fs_params, destination.text, "destinationPath", JSONDEC_STR),
+    PARAM_OPT(fs_params, replace, "replace", JSONDEC_BOOL, JSONDEC_NULLABLE),
+    FS_SANDBOX,
+};
+static const struct jsondec_struct rename_struct = PARAM_STRUCT("FsRenameParams", rename_fields);
+
+static const struct jsondec_field set_permissions_fields[] = {
+    FS_PATH,
+    PARAM(fs_params, mode, "mode", JSONDEC_U64),
+    FS_FOLLOW,
+    FS_SANDBOX,
+};
+static const struct jsondec_struct set_permissions_struct =
+    PARAM_STRUCT("FsSetPermissionsParams", set_permissions_fields);
+
+/* Finds the native path. That this host cannot have it is said later (fs_params.why). */
+static int fs_decode_path(struct fs_params *p, struct fs_path *path, struct err *e) {
+    if (path->text.p == NULL)
+        return 0;
+    int r = uri_to_path(path->text, &path->native, e);
+    if (r == 0 || (r == -EINVAL && e->code == ERR_INVALID_PARAMS) || r == -ENOMEM)
+        return r;
+    if (p->why.code == 0)
+        p->why = *e;
+    else
+        err_fini(e);
+    *e = ERR_INIT;
+    return 0;
+}
+
+static int fs_params_decode(const struct jsondec_struct *s, const struct json_node *params,
+                            void *out, struct err *e) {
+    struct fs_params *p = out;
+    *p = (struct fs_params){.arena = ARENA_INIT(PROFILE_ARENA_MAX)};
+    p->follow = p->recursive = p->force = p->replace = true;
+    int r = jsondec(s, params, p, e);
+    if (r == 0)
+        r = fs_decode_path(p, &p->path, e);
+    if (r == 0)
+        r = fs_decode_path(p, &p->destination, e);
+    if (r == 0 && p->sandbox != NULL)
+        r = profile_decode(p->sandbox, PROFILE_FILES, &p->arena, &p->profile, e);
+    return r;
+}
+
+int fs_params_decode_data(struct fs_params *p, struct err *e) {
+    p->bytes = malloc(base64_decoded_max(p->data.n));
+    if (p->bytes == NULL)
+        return err_os(e, ERR_INTERNAL, ENOMEM);
+    ssize_t n = base64_decode(p->bytes, p->data.p, p->data.n, e);
+    p->bytes_n = n > 0 ? (size_t)n : 0;
+    return (int)MIN(n, 0);
+}
+
+void fs_params_release(void *params) {
+    struct fs_params *p = params;
+    free(p->bytes);
+    free(p->path.native);
+    free(p->destination.native);
+    err_fini(&p->why);
+    arena_fini(&p->arena);
+}
+
+int fs_read_file_decode(const struct json_node *params, void *out, struct err *e) {
+    return fs_params_decode(&read_file_struct, params, out, e);
+}
+
+int fs_write_file_decode(const struct json_node *params, void *out, struct err *e) {
+    return fs_params_decode(&write_file_struct, params, out, e);
+}
+
+int fs_open_decode(const struct json_node *params, void *out, struct err *e) {
+    static const char *const modes[] = {"read", "replace"};
+    int r = fs_params_decode(&open_struct, params, out, e);
+    struct fs_params *p = out;
+    if (r == 0 && p->mode_node != NULL)
+        r = jsondec_variant(p->mode_node, modes, ARRAY_LEN(modes), e);
+    p->replace = r == 1;
+    return MIN(r, 0);
+}
+
+int fs_read_block_decode(const struct json_node *params, void *out, struct err *e) {
+    return fs_params_decode(&read_block_struct, params, out, e);
+}
+
+int fs_write_block_decode(const struct json_node *params, void *out, struct err *e) {
+    int r = fs_params_decode(&write_block_struct, params, out, e);
+    return r < 0 ? r : fs_params_decode_data(out, e);
+}
+
+int fs_close_decode(const struct json_node *params, void *out, struct err *e) {
+    return fs_params_decode(&close_struct, params, out, e);
+}
+
+int fs_create_directory_decode(const struct json_node *params, void *out, struct err *e) {
+    return fs_params_decode(&create_directory_struct, params, out, e);
+}
+
+int fs_get_metadata_decode(const struct json_node *params, void *out, struct err *e) {
+    return fs_params_decode(&get_metadata_struct, params, out, e);
+}
+
+int fs_canonicalize_decode(const struct json_node *params, void *out, struct err *e) {
+    return fs_params_decode(&canonicalize_struct, params, out, e);
+}
+
+int fs_read_directory_decode(const struct json_node *params, void *out, struct err *e) {
+    return fs_params_decode(&read_directory_struct, params, out, e);
+}
+
+int fs_walk_decode(const struct json_node *params, void *out, struct err *e) {
+    return fs_params_decode(&walk_struct, params, out, e);
+}
+
+int fs_remove_decode(const struct json_node *params, void *out, struct err *e) {
+    return fs_params_decode(&remove_struct, params, out, e);
+}
+
+int fs_copy_decode(const struct json_node *params, void *out, struct err *e) {
+    return fs_params_decode(&copy_struct, params, out, e);
+}
+
+int fs_rename_decode(const struct json_node *params, void *out, struct err *e) {
+    return fs_params_decode(&rename_struct, params, out, e);
+}
+
+int fs_set_permissions_decode(const struct json_node *params, void *out, struct err *e) {
+    int r = fs_params_decode(&set_permissions_struct, params, out, e);
+    const struct fs_params *p = out;
+    if (r == 0 && p->mode > FS_PERMISSIONS_MAX)
+        r = err_set(e, ERR_INVALID_PARAMS, "mode must be at most %d", FS_PERMISSIONS_MAX);
+    return r;
+}

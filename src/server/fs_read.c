@@ -1,0 +1,258 @@
+/*
+ * fs/readFile. Up to FS_FIRST_BYTES are read before the answer begins, so that most errors are
+ * answers; a larger file is sent as it is read, chunk by chunk, never more than about 8 MB of it in
+ * memory. A failure then can only end the connection.
+ */
+#include "json/base64.h"
+#include "server/fs_api.h"
+#include "server/methods.h"
+
+#include <errno.h>
+
+#define FS_PIECE 49152 /* bytes read at a time, for the sake of caches: a multiple of 3 */
+
+#define FS_READ_BEFORE "{\"dataBase64\":\""
+
+struct fs_read {
+    struct fs_job job;
+    char *path; /* owned */
+    bool follow;
+    uint64_t limit; /* bytes that may be read */
+    struct fs_file file;
+    uint64_t at;            /* bytes read */
+    struct outq_seg *chain; /* to fill, or filled and not queued; owned */
+    bool eof;
+    bool streaming;
+};
+
+ssize_t fs_read_encoded(const struct fs_file *f, uint64_t offset, size_t n, bool wait,
+                        struct outq_seg *seg) {
+    char piece[FS_PIECE];
+    size_t done = 0;
+    while (done < n) {
+        size_t want = MIN(n - done, sizeof piece);
+        ssize_t r = wait ? fs_pread(f->fd, piece, want, offset + done)
+                         : fs_try_pread(f, piece, want, offset + done);
+        if (r < 0)
+            return r;
+        seg->len += base64_encode(seg->data + seg->len, piece, (size_t)r);
+        done += (size_t)r;
+        if ((size_t)r < want)
+            break;
+    }
+    return (ssize_t)done;
+}
+
+static void fs_on_trim(struct loop_timer *t) {
+    outq_pool_trim(&container_of(t, struct server, trim_timer)->conns.pool);
+}
+
+void fs_used_blocks(struct server *s) {
+    s->trim_timer.fn = fs_on_trim;
+    if (s->trim_timer.pos == 0)
+        (void)!loop_timer_set(&s->loop, &s->trim_timer, FS_TRIM_MS * LOOP_MS);
+}
+
+static int fs_read_too_large(uint64_t limit, struct err *e) {
+    return err_set(e, ERR_INVALID_REQUEST, "file is too large to read: limit is %llu bytes",
+                   (unsigned long long)limit);
+}
+
+/* -- in a thread -- */
+
+static int fs_read_open(struct fs_job *j) {
+    struct fs_read *r = container_of(j, struct fs_read, job);
+    return fs_open_read(&j->server->devices, r->path, r->follow, &r->file, &j->err);
+}
+
+static int fs_read_fill(struct fs_job *j) {
+    struct fs_read *r = container_of(j, struct fs_read, job);
+    for (struct outq_seg *s = r->chain; s != NULL && !r->eof; s = s->next) {
+        size_t want = MIN(s->cap / 4 * 3, (size_t)FS_CHUNK);
+        if (s->len > 0) /* filled before */
+            continue;
+        ssize_t n = fs_read_encoded(&r->file, r->at, want, true, s);
+        if (n < 0)
+            return (int)n;
+        r->at += (uint64_t)n;
+        r->eof = (size_t)n < want;
+    }
+    return r->at > r->limit ? fs_read_too_large(r->limit, &j->err) : 0;
+}
+
+/* -- in the loop -- */
+
+static void fs_read_release(struct fs_job *j) {
+    struct fs_read *r = container_of(j, struct fs_read, job);
+    outq_seg_free(&j->server->conns.pool, r->chain);
+    if (r->file.fd >= 0 && r->file.quick)
+        close(r->file.fd);
+    else if (r->file.fd >= 0)
+        fs_close_later(j->server, r->file.fd);
+    free(r->path);
+    free(r);
+}
+
+/* Adds room for what is expected to follow, one byte more to see the end, up to `most` bytes. */
+static int fs_read_add_room(struct fs_read *r, uint64_t most) {
+    uint64_t left = r->file.size > r->at ? r->file.size - r->at + 1 : 1;
+    uint64_t want = MIN(MAX(left, (uint64_t)FS_QUICK_MAX), most);
+    struct outq_seg **tail = &r->chain;
+    while (*tail != NULL)
+        tail = &(*tail)->next;
+    while (want > 0) {
+        size_t n = (size_t)MIN(want, (uint64_t)FS_CHUNK);
+        *tail = outq_seg_new(&r->job.server->conns.pool, base64_encoded_len(n));
+        if (*tail == NULL)
+            return -ENOMEM;
+        tail = &(*tail)->next;
+        want -= n;
+    }
+    fs_used_blocks(r->job.server);
+    return 0;
+}
+
+/* An answer that cannot be given for lack of memory. */
+static void fs_read_no_memory(struct fs_read *r) {
+    struct rpc_call *c = steal_ptr(&r->job.call);
+    _cleanup_err_ struct err e = ERR_INIT;
+    err_os(&e, ERR_INTERNAL, ENOMEM);
+    if (r->streaming)
+        rpc_stream_fail(c, err_msg(&e));
+    else
+        rpc_fail(c, &e);
+}
+
+static void fs_read_answer(struct fs_read *r) {
+    struct rpc_call *c = steal_ptr(&r->job.call);
+    struct buf *b = rpc_result_begin(c);
+    int put = buf_putz(b, FS_READ_BEFORE);
+    rpc_result_blob(c, steal_ptr(&r->chain));
+    if (put == 0)
+        put = buf_putz(b, "\"}");
+    rpc_result_send(c);
+    (void)put; /* the buffer holds that much, always */
+}
+
+/* Reads on when there is room for it; else rpc_call.room will. */
+static void fs_read_on(struct fs_read *r) {
+    r->job.pause = true;
+    if (r->streaming && r->job.call->peer->conn->outq.bytes > FS_AHEAD)
+        return;
+    uint64_t most = r->streaming ? FS_CHUNK : FS_FIRST_BYTES - MIN(r->at, FS_FIRST_BYTES - 1);
+    if (fs_read_add_room(r, most) < 0) {
+        fs_read_no_memory(r);
+        r->job.pause = false;
+        return;
+    }
+    fs_job_queue(&r->job);
+}
+
+/* Hands on what was read. */
+static void fs_read_pass(struct fs_read *r) {
+    struct rpc_call *c = r->job.call;
+    if (r->eof && !r->streaming) {
+        fs_read_answer(r);
+    } else if (r->eof) {
+        r->job.call = NULL;
+        rpc_stream_end(c, steal_ptr(&r->chain), "\"}");
+    } else if (r->streaming) {
+        rpc_stream_put(c, steal_ptr(&r->chain));
+        fs_read_on(r);
+    } else if (r->at < FS_FIRST_BYTES) {
+        fs_read_on(r);
+    } else if (rpc_stream_begin(c, STR_LIT(FS_READ_BEFORE), r->chain)) {
+        r->chain = NULL;
+        r->streaming = true;
+        fs_read_on(r);
+    } else {
+        r->job.pause = true; /* until the other stream has ended */
+    }
+}
+
+static void fs_read_finish(struct fs_job *j) {
+    fs_read_pass(container_of(j, struct fs_read, job));
+}
+
+static void fs_read_room(struct rpc_call *c) {
+    struct fs_read *r = container_of((struct fs_job *)c->user, struct fs_read, job);
+    if (r->job.state != FS_JOB_PAUSED)
+        return;
+    r->job.pause = false;
+    if (r->chain != NULL)
+        fs_read_pass(r);
+    else
+        fs_read_on(r);
+    if (!r->job.pause)
+        fs_job_free(&r->job);
+}
+
+/* The file is open: checks its size and begins to read. */
+static void fs_read_opened(struct fs_job *j) {
+    struct fs_read *r = container_of(j, struct fs_read, job);
+    if (r->file.size > r->limit) {
+        fs_read_too_large(r->limit, &j->err);
+        rpc_fail(steal_ptr(&j->call), &j->err);
+        return;
+    }
+    j->work = fs_read_fill;
+    j->finish = fs_read_finish;
+    fs_read_on(r);
+}
+
+/* A small file whose content is cached: RPC_LATER when it is not. */
+static enum rpc_outcome fs_read_quick(const struct fs_file *f, struct buf *result) {
+    char data[FS_QUICK_MAX + 1];
+    if (f->size > FS_QUICK_MAX)
+        return RPC_LATER;
+    ssize_t n = fs_try_pread(f, data, (size_t)f->size + 1, 0);
+    if (n < 0 || (uint64_t)n > f->size)
+        return RPC_LATER;
+    size_t len = base64_encoded_len((size_t)n);
+    int r = buf_putz(result, FS_READ_BEFORE);
+    if (r == 0)
+        r = buf_reserve(result, len);
+    if (r == 0)
+        result->len += base64_encode(result->p + result->len, data, (size_t)n);
+    return method_done(result, r < 0 ? r : buf_putz(result, "\"}"));
+}
+
+enum rpc_outcome fs_read_file_run(struct rpc_call *c, void *params, struct buf *result,
+                                  struct err *e) {
+    struct fs_params *p = params;
+    struct server *s = server_of_peer(c->peer);
+    if (fs_check(s, p, false, e) < 0)
+        return RPC_ERROR;
+    uint64_t limit = p->has_max_bytes ? MIN(p->max_bytes, FS_FILE_MAX) : FS_FILE_MAX;
+    struct fs_file file = FS_FILE_NONE;
+    if (p->follow && fs_try_open_read(&s->devices, p->path.native, &file) == 0 &&
+        file.size <= limit && fs_read_quick(&file, result) == RPC_DONE) {
+        close(file.fd);
+        return RPC_DONE;
+    }
+    struct fs_conn *f = fs_conn_get(c, e);
+    struct fs_read *r = f != NULL ? calloc(1, sizeof *r) : NULL;
+    if (r == NULL) {
+        util_close_fd(&file.fd);
+        err_os(e, ERR_INTERNAL, ENOMEM);
+        return RPC_ERROR;
+    }
+    r->path = steal_ptr(&p->path.native);
+    r->follow = p->follow;
+    r->limit = limit;
+    r->file = file;
+    r->job.work = fs_read_open;
+    r->job.finish = fs_read_opened;
+    r->job.release = fs_read_release;
+    if (fs_job_keep(f, &r->job, c, e) < 0)
+        return RPC_ERROR;
+    r->job.call->room = fs_read_room;
+    if (file.fd < 0) {
+        fs_job_queue(&r->job);
+    } else {
+        fs_read_opened(&r->job);
+        if (r->job.state == FS_JOB_PAUSED && !r->job.pause)
+            fs_job_free(&r->job);
+    }
+    return RPC_LATER;
+}

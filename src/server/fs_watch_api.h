@@ -1,0 +1,62 @@
+#pragma once
+/*
+ * fs/watchMissing with fs/missingChanged, and the extension fs/watch, fs/unwatch with fs/changed:
+ * what a connection watches. All of it ends with the connection.
+ *
+ * fs/watchMissing: one watch at a time, by an inotify instance of its own. Ids grow; each is used
+ * up by the call that names it, which also ends the watch before it.
+ *
+ * fs/watch: at most FS_WATCHES_MAX watches, all by one inotify instance. Blocking steps (setting
+ * up a watch, taking in directories that appear) run as jobs, one at a time; meanwhile the kernel
+ * keeps the events. Changes are told FS_WATCH_DELAY_MS after the first one; while the client is
+ * slow (its output queue is high) they are collected on, in bounded memory (fs/fs_watch.h).
+ *
+ * Closing an inotify instance, or removing many watches from it, takes long enough to be left to a
+ * thread.
+ */
+
+#include "fs/fs_watch.h"
+#include "rpc/rpc.h"
+
+#define FS_WATCH_DELAY_MS 50
+#define FS_WATCH_ID_MAX 64 /* bytes */
+
+struct server;
+struct missing_watch;
+struct watch_job;
+
+struct fs_watch_conn {
+    struct server *server;
+    struct rpc_peer *peer;
+
+    uint64_t missing_id;           /* the highest that was named */
+    struct missing_watch *missing; /* the current one, also while it is set up; owned */
+
+    struct loop_io inotify; /* fd -1: none yet. Reads while no job runs. */
+    struct fs_watch_set set;
+    size_t watches;        /* those being set up included */
+    struct list setups;    /* struct watch_job: waiting for their turn */
+    struct watch_job *job; /* the one that runs, or NULL */
+};
+
+/* Borrows the peer. */
+void fs_watch_conn_init(struct fs_watch_conn *w, struct rpc_peer *peer);
+
+/* The connection is gone, its calls are cancelled. A job that runs ends by itself. */
+void fs_watch_conn_fini(struct fs_watch_conn *w);
+
+/* The connection has room for output again. */
+void fs_watch_conn_resume(struct fs_watch_conn *w);
+
+/* Its part of fs_watch_conn_fini(): fs_missing_api.c. */
+void fs_missing_conn_fini(struct fs_watch_conn *w);
+
+/* The methods. */
+int watch_missing_decode(const struct json_node *params, void *out, struct err *e);
+enum rpc_outcome watch_missing_run(struct rpc_call *c, void *params, struct buf *result,
+                                   struct err *e);
+int fs_watch_decode(const struct json_node *params, void *out, struct err *e);
+enum rpc_outcome fs_watch_run(struct rpc_call *c, void *params, struct buf *result, struct err *e);
+int fs_unwatch_decode(const struct json_node *params, void *out, struct err *e);
+enum rpc_outcome fs_unwatch_run(struct rpc_call *c, void *params, struct buf *result,
+                                struct err *e);

@@ -1,0 +1,359 @@
+#include "server/http_files.h"
+
+#include "base/uri.h"
+#include "fs/fs_atomic.h"
+#include "fs/fs_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/sendfile.h>
+#include <time.h>
+
+/* One request; owns itself: it is freed when no job runs and the connection is through with it. */
+struct transfer {
+    struct pool_job job;
+    bool running;          /* the job is with the pool */
+    struct conn *conn;     /* NULL: gone */
+    struct server *server; /* outlives every job, or the process ends */
+    char *path;            /* owned */
+    bool close, head_only, http10;
+    int (*work)(struct transfer *t); /* of the job: 0 or -errno with err set */
+    void (*next)(struct transfer *t);
+    int r;
+    struct err err;
+
+    /* GET */
+    struct fs_file file;
+    int socket; /* owned: a second descriptor, so that a job may use it when conn is gone */
+    uint64_t at, end;
+    char *range; /* owned: the header, or NULL */
+    bool full;   /* the socket took no more */
+
+    /* PUT */
+    struct fs_atomic *atomic;
+    int fd;        /* of the temporary file; atomic's */
+    uint64_t left; /* bytes of the body not received yet */
+    struct buf data;
+    bool made; /* there was no such file */
+};
+
+static void transfer_free(struct transfer *t) {
+    if (t->file.fd >= 0)
+        close(t->file.fd);
+    util_close_fd(&t->socket);
+    free(t->path);
+    free(t->range);
+    buf_fini(&t->data);
+    err_fini(&t->err);
+    free(t);
+}
+
+/* -- jobs -- */
+
+static void transfer_run(struct transfer *t, int (*work)(struct transfer *t),
+                         void (*next)(struct transfer *t)) {
+    t->work = work;
+    t->next = next;
+    t->running = true;
+    pool_submit(&t->server->pool, &t->job);
+}
+
+static void transfer_work(struct pool_job *j) {
+    struct transfer *t = container_of(j, struct transfer, job);
+    t->r = t->work(t);
+}
+
+static int transfer_clean_up(struct transfer *t) {
+    if (t->atomic != NULL)
+        fs_atomic_abort(steal_ptr(&t->atomic));
+    util_close_fd(&t->file.fd);
+    return 0;
+}
+
+/* The connection is through with it: frees it, in a thread what may take time. */
+static void transfer_end(struct transfer *t) {
+    t->conn = NULL;
+    if (t->atomic != NULL || t->file.fd >= 0)
+        transfer_run(t, transfer_clean_up, NULL);
+    else
+        transfer_free(t);
+}
+
+static void transfer_done(struct pool_job *j) {
+    struct transfer *t = container_of(j, struct transfer, job);
+    t->running = false;
+    if (j->refused)
+        t->r = fs_fail(&t->err, EAGAIN);
+    if (t->conn != NULL) {
+        conn_http_progress(t->conn);
+        t->next(t);
+    } else if (t->next != NULL && !j->refused) {
+        transfer_end(t);
+    } else {
+        transfer_clean_up(t); /* cleaned up, or nobody there to do it */
+        transfer_free(t);
+    }
+}
+
+/* -- answers -- */
+
+/* Queues an answer with a text, or with no body; then the request is over. */
+static void transfer_reply(struct transfer *t, int status, const char *text, const char *more,
+                           bool close_after) {
+    struct conn *c = t->conn;
+    struct http_answer a = {.status = status,
+                            .body = text,
+                            .more = more,
+                            .close = t->close || close_after,
+                            .head_only = t->head_only,
+                            .http10 = t->http10};
+    _cleanup_buf_ struct buf b = BUF_INIT(16384);
+    int r = status == 204 ? http_write_head(&b, &a, -1, (long long)time(NULL))
+                          : http_write_reply(&b, &a, (long long)time(NULL));
+    c->transfer = NULL;
+    if (r < 0) {
+        conn_http_abort(c);
+    } else {
+        conn_http_put(c, buf_str(&b));
+        conn_http_end(c, a.close);
+    }
+    transfer_end(t);
+}
+
+static int transfer_status(int r, const struct err *e) {
+    switch (-r) {
+    case ENOENT: return 404;
+    case EACCES:
+    case EPERM: return 403;
+    case ENOSPC:
+    case EDQUOT: return 507;
+    case EINVAL:
+    case EXDEV: return e->code == ERR_INTERNAL ? 500 : 400;
+    default: return 500;
+    }
+}
+
+/* Whether the job failed; then that was the answer. The rest of a body is not read. */
+static bool transfer_failed(struct transfer *t) {
+    if (t->r >= 0)
+        return false;
+    _cleanup_free_ char *text = strdup(err_msg(&t->err));
+    transfer_reply(t, transfer_status(t->r, &t->err), text ? text : "", NULL, t->left > 0);
+    return true;
+}
+
+/* -- GET -- */
+
+static int transfer_open(struct transfer *t) {
+    return fs_open_read(&t->server->devices, t->path, true, &t->file, &t->err);
+}
+
+static int transfer_send(struct transfer *t) {
+    uint64_t stop = MIN(t->end, t->at + HTTP_FILES_TURN);
+    t->full = false;
+    while (t->at < stop) {
+        off_t at = (off_t)t->at;
+        ssize_t n = sendfile(t->socket, t->file.fd, &at, (size_t)(stop - t->at));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN) {
+            t->full = true;
+            return 0;
+        }
+        if (n <= 0) /* gone, unreadable, or the file has become shorter */
+            return n < 0 ? -errno : -EIO;
+        t->at += (uint64_t)n;
+    }
+    return 0;
+}
+
+static void transfer_sent(struct transfer *t) {
+    struct conn *c = t->conn;
+    if (t->r == 0 && t->at < t->end) {
+        if (t->full)
+            conn_http_want_out(c);
+        else
+            transfer_run(t, transfer_send, transfer_sent);
+        return;
+    }
+    c->transfer = NULL;
+    if (t->r < 0)
+        conn_http_abort(c);
+    else
+        conn_http_end(c, t->close);
+    transfer_end(t);
+}
+
+/* The file is open: the head of the answer, and then the file. */
+static void transfer_opened(struct transfer *t) {
+    if (transfer_failed(t))
+        return;
+    char more[128];
+    uint64_t size = t->file.size;
+    t->end = size;
+    int part = t->range ? http_range(str_of(t->range), size, &t->at, &t->end) : 0;
+    if (part < 0) {
+        snprintf(more, sizeof more, "content-range: bytes */%llu\r\n", (unsigned long long)size);
+        transfer_reply(t, 416, "", more, false);
+        return;
+    }
+    int n = snprintf(more, sizeof more, "accept-ranges: bytes\r\n");
+    if (part > 0)
+        snprintf(more + n, sizeof more - (size_t)n, "content-range: bytes %llu-%llu/%llu\r\n",
+                 (unsigned long long)t->at, (unsigned long long)t->end - 1,
+                 (unsigned long long)size);
+    struct http_answer a = {.status = part > 0 ? 206 : 200,
+                            .type = "application/octet-stream",
+                            .more = more,
+                            .close = t->close,
+                            .http10 = t->http10};
+    _cleanup_buf_ struct buf b = BUF_INIT(4096);
+    if (http_write_head(&b, &a, (int64_t)(t->end - t->at), (long long)time(NULL)) < 0) {
+        t->r = -ENOMEM;
+        transfer_sent(t);
+        return;
+    }
+    conn_http_put(t->conn, buf_str(&b));
+    if (t->head_only)
+        t->at = t->end;
+    if (t->at < t->end)
+        conn_http_want_out(t->conn);
+    else
+        transfer_sent(t);
+}
+
+void http_files_writable(struct conn *c) {
+    struct transfer *t = c->transfer;
+    if (t != NULL && !t->running)
+        transfer_run(t, transfer_send, transfer_sent);
+}
+
+/* -- PUT -- */
+
+static int transfer_begin(struct transfer *t) {
+    struct fs_write w = {.path = t->path, .follow = true, .atomic = true};
+    return fs_atomic_begin(&w, &t->atomic, &t->fd, &t->err);
+}
+
+static int transfer_store(struct transfer *t) {
+    int r = t->data.len > 0 ? fs_write_all(t->fd, t->data.p, t->data.len) : 0;
+    if (r < 0)
+        return fs_fail(&t->err, -r);
+    t->data.len = 0;
+    if (t->left > 0)
+        return 0;
+    r = fs_atomic_commit(steal_ptr(&t->atomic), &t->err);
+    t->made = r > 0;
+    return MIN(r, 0);
+}
+
+static void transfer_stored(struct transfer *t) {
+    if (transfer_failed(t))
+        return;
+    if (t->left == 0)
+        transfer_reply(t, t->made ? 201 : 204, "", NULL, false);
+    else
+        conn_pause(t->conn, false); /* `body` follows */
+}
+
+static void transfer_begun(struct transfer *t) {
+    if (transfer_failed(t))
+        return;
+    if (t->left == 0)
+        transfer_run(t, transfer_store, transfer_stored);
+    else
+        conn_pause(t->conn, false);
+}
+
+void http_files_body(struct conn *c) {
+    struct transfer *t = c->transfer;
+    if (t == NULL || t->running)
+        return;
+    size_t n = (size_t)MIN((uint64_t)c->in.len, t->left);
+    n = MIN(n, HTTP_FILES_CHUNK - t->data.len);
+    if (n > 0 && buf_put(&t->data, c->in.p, n) < 0) {
+        t->r = fs_fail(&t->err, ENOMEM);
+        transfer_failed(t);
+        return;
+    }
+    buf_consume(&c->in, n);
+    t->left -= n;
+    conn_http_progress(c);
+    if (t->left == 0 || t->data.len == HTTP_FILES_CHUNK) {
+        conn_pause(c, true);
+        transfer_run(t, transfer_store, transfer_stored);
+    } else if (c->input_done && c->in.len == 0) { /* the client went away in the middle */
+        c->transfer = NULL;
+        conn_http_abort(c);
+        transfer_end(t);
+    }
+}
+
+/* -- both -- */
+
+void http_files_cut(struct conn *c) {
+    struct transfer *t = steal_ptr(&c->transfer);
+    if (t == NULL)
+        return;
+    t->conn = NULL;
+    if (!t->running)
+        transfer_end(t);
+}
+
+/* The native path of the query's `path`. 0 or -errno with err set. */
+static int transfer_find_path(struct transfer *t, const struct http_request *r) {
+    _cleanup_buf_ struct buf text = BUF_INIT(HTTP_TARGET_MAX);
+    int n = http_query_get(r, "path", &text);
+    if (n < 0)
+        return err_set(&t->err, ERR_INVALID_REQUEST, "the query has no `path`");
+    return uri_to_path(buf_str(&text), &t->path, &t->err);
+}
+
+static void transfer_start_put(struct transfer *t, const struct http_request *r) {
+    int64_t n = http_body_len(r);
+    t->left = n > 0 ? (uint64_t)n : 0;
+    if (n < 0) {
+        transfer_reply(t, 411, "a PUT needs a Content-Length", NULL, true);
+        return;
+    }
+    if (t->left > 0 && str_ieqz(http_header_get(r, "expect"), "100-continue"))
+        conn_http_put(t->conn, STR_LIT("HTTP/1.1 100 Continue\r\n\r\n"));
+    transfer_run(t, transfer_begin, transfer_begun);
+}
+
+static void transfer_start_get(struct transfer *t, const struct http_request *r) {
+    struct str range = http_header_get(r, "range");
+    t->range = range.p != NULL ? strndup(range.p, range.n) : NULL;
+    t->socket = fcntl(t->conn->io.fd, F_DUPFD_CLOEXEC, 3);
+    if (t->socket < 0)
+        transfer_reply(t, 500, "No file descriptors available (os error 24)", NULL, false);
+    else
+        transfer_run(t, transfer_open, transfer_opened);
+}
+
+void http_files_request(struct conn *c, const struct http_request *r, const struct http_answer *a) {
+    struct transfer *t = calloc(1, sizeof *t);
+    conn_http_begin(c);
+    if (t == NULL) {
+        conn_http_abort(c);
+        return;
+    }
+    *t = (struct transfer){.conn = c, .server = c->host->owner, .socket = -1, .fd = -1};
+    t->file = FS_FILE_NONE;
+    t->job = (struct pool_job){.work = transfer_work, .done = transfer_done};
+    t->close = a->close;
+    t->head_only = a->head_only;
+    t->http10 = a->http10;
+    t->data = BUF_INIT(HTTP_FILES_CHUNK);
+    c->transfer = t;
+    t->r = transfer_find_path(t, r);
+    if (t->r < 0) {
+        t->left = http_body_len(r) != 0;
+        transfer_failed(t);
+    } else if (str_eqz(r->method, "PUT")) {
+        transfer_start_put(t, r);
+    } else {
+        transfer_start_get(t, r);
+    }
+}
