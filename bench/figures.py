@@ -264,11 +264,10 @@ class Bench:
                         machine="machine-file-read", count=4, **options)
 
     def fs_write(self):
-        options = {"path": self.files.path("written"), "bytes": filesets.WRITTEN, "count": 20}
+        options = {"path": self.files.path("written"), "bytes": filesets.WRITTEN, "count": 60,
+                   "warmup": 20}
         with running(self.candidates) as servers:
-            for server in servers:
-                self.driver("file-write", server, **{**options, "count": 2})
-            self.amount("write", "file-write", 20 * filesets.WRITTEN, self.rounds(6, 2), servers,
+            self.amount("write", "file-write", 60 * filesets.WRITTEN, self.rounds(6, 2), servers,
                         machine="machine-file-write", **options)
 
     def fs_block(self):
@@ -303,12 +302,12 @@ class Bench:
                          millis=3000, path=self.files.tree(), entries=entries)
 
     def fs_write_block(self):
-        options = {"path": self.files.path("written"), "window": 2}
+        options = {"path": self.files.path("written"), "bytes": filesets.QUARTER, "window": 2}
         with running(self.candidates) as servers:
             for server in servers:
-                self.driver("block-write", server, verify=True, bytes=64 * 1024 * 1024, **options)
-            self.amount("write_block", "block-write", filesets.HUGE, self.rounds(3, 1), servers,
-                        bytes=filesets.HUGE, **options)
+                self.driver("block-write", server, verify=True, count=1, warmup=0, **options)
+            self.amount("write_block", "block-write", 4 * filesets.QUARTER, self.rounds(3, 1),
+                        servers, count=4, warmup=1, **options)
 
     def fs_list(self):
         with running(self.candidates) as servers:

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,6 +227,15 @@ static void forget_file(const char *path) {
         fail("%s: %s", path, strerror(errno));
 }
 
+// Adds what one more run has cost; a run of the warm-up counts for nothing.
+static void cost_add(struct cost *sum, const struct cost *c, bool counts) {
+    if (!counts)
+        return;
+    sum->wall += c->wall;
+    sum->server += c->server;
+    sum->client += c->client;
+}
+
 void measure_file_write(const struct measure_options *o) {
     char params[PARAMS_MAX], open[PARAMS_MAX + 128];
     struct cost sum = {0}, c;
@@ -239,7 +249,7 @@ void measure_file_write(const struct measure_options *o) {
              params);
     prepare(&p, open, o->bytes);
     rpc_open(&r, o->port);
-    for (size_t i = 0; i < o->count; i++) {
+    for (size_t i = 0; i < o->warmup + o->count; i++) {
         uint64_t id;
         forget_file(o->path);
         cost_begin(&c, o);
@@ -248,9 +258,7 @@ void measure_file_write(const struct measure_options *o) {
         cost_end(&c, o);
         if (s.id != id)
             fail("fs/writeFile got another answer");
-        sum.wall += c.wall;
-        sum.server += c.server;
-        sum.client += c.client;
+        cost_add(&sum, &c, i >= o->warmup);
     }
     verify_file(o->path, o->bytes);
     forget_file(o->path);
@@ -339,33 +347,35 @@ static void write_blocks(struct rpc *r, struct prepared *p, const struct measure
 }
 
 void measure_block_write(const struct measure_options *o) {
+    struct cost sum = {0}, c;
     char open[256];
     struct prepared p;
-    struct cost c;
     struct rpc r;
 
+    need_path(o);
     if (o->bytes % BLOCK != 0)
         fail("--bytes must be whole blocks of 1 MiB");
-    snprintf(
-        open, sizeof open,
-        "{\"id\":%*s,\"method\":\"fs/writeBlock\",\"params\":{\"handleId\":\"h\",\"offset\":%*s,"
-        "\"chunk\":\"",
-        PLACES, "", PLACES, "");
+    snprintf(open, sizeof open,
+             "{\"id\":%*s,\"method\":\"fs/writeBlock\",\"params\":{\"handleId\":\"h\","
+             "\"offset\":%*s,\"chunk\":\"",
+             PLACES, "", PLACES, "");
     prepare(&p, open, BLOCK);
     rpc_open(&r, o->port);
-    need_path(o);
-    forget_file(o->path);
-    cost_begin(&c, o);
-    open_handle(&r, o, "replace");
-    write_blocks(&r, &p, o);
-    close_handle(&r);
-    cost_end(&c, o);
+    for (size_t i = 0; i < o->warmup + o->count; i++) {
+        forget_file(o->path);
+        cost_begin(&c, o);
+        open_handle(&r, o, "replace");
+        write_blocks(&r, &p, o);
+        close_handle(&r);
+        cost_end(&c, o);
+        cost_add(&sum, &c, i >= o->warmup);
+    }
     if (o->verify)
         verify_file(o->path, o->bytes);
     forget_file(o->path);
     rpc_close(&r);
     ws_frame_free(&p.frame);
-    result_cost("block-write", o->bytes, &c);
+    result_cost("block-write", o->bytes * o->count, &sum);
     result_end();
 }
 

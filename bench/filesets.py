@@ -9,6 +9,7 @@ MB = 1000 * 1000
 LARGE = 64 * MB
 WRITTEN = 6 * MB
 HUGE = 954 * 1024 * 1024  # 1 GB in whole blocks of 1 MiB
+QUARTER = 239 * 1024 * 1024  # of 1 GB, in whole blocks
 SMALL = 1000
 TREE_DIRECTORIES = 200
 TREE_FILES = 99  # in each of them: 20,000 entries in all

@@ -432,11 +432,13 @@ void machine_file_read(const struct measure_options *o) {
 // time; answers with one byte.
 static void write_relay(int sock, size_t len, const struct measure_options *o) {
     static char buf[READ_MAX];
-    uint64_t cpu;
+    uint64_t cpu, before = 0;
 
-    for (size_t i = 0; i < o->count; i++) {
+    for (size_t i = 0; i < o->warmup + o->count; i++) {
         int fd = open(o->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
         size_t left = len, wanted = o->bytes;
+        if (i == o->warmup)
+            before = process_cpu_ns(getpid());
         if (fd < 0)
             fail("%s: %s", o->path, strerror(errno));
         while (left > 0) {
@@ -450,7 +452,7 @@ static void write_relay(int sock, size_t len, const struct measure_options *o) {
         close(fd);
         write_all(sock, buf, 1);
     }
-    cpu = process_cpu_ns(getpid());
+    cpu = process_cpu_ns(getpid()) - before;
     write_all(sock, &cpu, sizeof cpu);
 }
 
@@ -471,12 +473,13 @@ void machine_file_write(const struct measure_options *o) {
         _exit(0);
     }
     close(fd[1]);
-    for (size_t i = 0; i < o->count; i++) {
+    for (size_t i = 0; i < o->warmup + o->count; i++) {
         uint64_t begin = now_ns();
         write_all(fd[0], data, len);
         if (!read_all(fd[0], &answer, 1))
             fail("the relay ended");
-        wall += now_ns() - begin;
+        if (i >= o->warmup)
+            wall += now_ns() - begin;
         unlink(o->path);
     }
     if (!read_all(fd[0], &cpu, sizeof cpu))
@@ -484,7 +487,7 @@ void machine_file_write(const struct measure_options *o) {
     waitpid(pid, NULL, 0);
     free(data);
     result_begin("machine-file-write");
-    result_number("bytes", o->bytes);
+    result_number("bytes", o->bytes * o->count);
     result_number("wall_ns", wall);
     result_number("cpu_ns", cpu);
     result_end();

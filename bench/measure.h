@@ -49,14 +49,14 @@ void measure_slow_reader(const struct measure_options *o);
 // with the highest resident memory of the server meanwhile.
 void measure_file_read(const struct measure_options *o);
 
-// fs/writeFile of `bytes` to `path`, `count` times; the file is not there before.
+// fs/writeFile of `bytes` to `path`, `count` times after the warm-up; the file is not there before.
 void measure_file_write(const struct measure_options *o);
 
 // fs/open, fs/readBlock of 1 MiB with `window` in flight until the end of the file, fs/close.
 void measure_block_read(const struct measure_options *o);
 
-// fs/open for writing, fs/writeBlock of 1 MiB with `window` in flight, fs/close. `bytes` is a
-// multiple of 1 MiB.
+// fs/open for writing, fs/writeBlock of 1 MiB with `window` in flight, fs/close, `count` times
+// after the warm-up; the file is not there before. `bytes` is a multiple of 1 MiB.
 void measure_block_write(const struct measure_options *o);
 
 // fs/getMetadata and fs/readFile of a small file `path`: one at a time, and `window` in flight.

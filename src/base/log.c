@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#include "base/utc.h"
 #include "base/utf8.h"
 
 #include <errno.h>
@@ -74,13 +75,10 @@ bool log_level_parse(const char *name, enum log_level *level) {
 
 static void line_start(struct log_line *l, enum log_level level) {
     struct timespec ts;
-    struct tm tm;
     clock_gettime(CLOCK_REALTIME, &ts);
-    gmtime_r(&ts.tv_sec, &tm);
-    l->n = strftime(l->p, sizeof(l->p), "%Y-%m-%dT%H:%M:%S", &tm);
-    int n = snprintf(l->p + l->n, sizeof(l->p) - l->n, ".%03dZ %s ", (int)(ts.tv_nsec / 1000000),
-                     level_tags[level]);
-    l->n += (size_t)n;
+    utc_text(l->p, &ts);
+    int n = snprintf(l->p + UTC_TEXT_LEN, sizeof(l->p) - UTC_TEXT_LEN, " %s ", level_tags[level]);
+    l->n = UTC_TEXT_LEN + (size_t)n;
 }
 
 /* Bytes of the printable UTF-8 sequence of two or more bytes at p (n are left); 0 = none there. */

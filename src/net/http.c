@@ -1,10 +1,10 @@
 #include "net/http.h"
 
+#include "base/utc.h"
 #include "net/ws.h"
 
-#include <errno.h>
 #include <arpa/inet.h>
-#include <time.h>
+#include <errno.h>
 
 #define HTTP_METHOD_MAX 32 /* bytes of a method; no registered one has more than 18 */
 #define HTTP_BLANK_MAX 4   /* line ends tolerated before a request */
@@ -531,14 +531,10 @@ static const char *http_status_text(int status) {
 static int http_put_date(struct buf *b, long long now) {
     static const char days[] = "SunMonTueWedThuFriSat";
     static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    time_t t = (time_t)now;
-    struct tm tm;
-    if (gmtime_r(&t, &tm) == NULL)
-        return buf_putz(b, "\r\n");
-    return buf_putf(b, "date: %.3s, %02d %.3s %04d %02d:%02d:%02d GMT\r\n\r\n",
-                    days + (size_t)3 * (size_t)tm.tm_wday, tm.tm_mday,
-                    months + (size_t)3 * (size_t)tm.tm_mon, tm.tm_year + 1900, tm.tm_hour,
-                    tm.tm_min, tm.tm_sec);
+    struct utc u = utc_of(now);
+    return buf_putf(b, "date: %.3s, %02u %.3s %04lld %02u:%02u:%02u GMT\r\n\r\n",
+                    days + (size_t)3 * u.weekday, u.day, months + (size_t)3 * (u.month - 1),
+                    (long long)u.year, u.hour, u.minute, u.second);
 }
 
 int http_write_head(struct buf *b, const struct http_answer *a, int64_t len, long long now) {

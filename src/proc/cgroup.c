@@ -62,11 +62,12 @@ static int cgroup_move_all(const char *base, const char *leaf) {
     FILE *f = fopen(path, "re");
     if (f == NULL)
         return -errno;
+    _cleanup_free_ char *line = NULL;
+    size_t cap = 0;
     int moved = 0, r = 0;
-    for (int pid; r == 0 && fscanf(f, "%d", &pid) == 1; moved++) {
-        char text[16];
-        snprintf(text, sizeof text, "%d", pid);
-        r = cgroup_write(leaf, "cgroup.procs", text);
+    for (ssize_t n; r == 0 && (n = getline(&line, &cap, f)) > 0; moved++) {
+        line[strcspn(line, "\n")] = '\0';
+        r = cgroup_write(leaf, "cgroup.procs", line);
         if (r == -ESRCH)
             r = 0; /* it ended meanwhile */
     }

@@ -1,5 +1,7 @@
 #include "proc/resources.h"
 
+#include "base/scan.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +24,7 @@ static uint64_t resources_peak_of(pid_t pid) {
     unsigned long kb;
     const char *f =
         resources_read_file(pid, "status", text, sizeof text) ? strstr(text, "VmHWM:") : NULL;
-    return f != NULL && sscanf(f, "VmHWM: %lu", &kb) == 1 ? (uint64_t)kb * 1024 : 0;
+    return f != NULL && scan_word(f, 1, &kb) ? (uint64_t)kb * 1024 : 0;
 }
 
 bool resources_peak_counts(const struct rusage *u) {
@@ -36,15 +38,15 @@ bool resources_peak_counts(const struct rusage *u) {
 /* Times and peak of a leader that runs; times of what it waited for count too. */
 static void resources_now(const struct proc *p, struct resources *r) {
     char text[4096];
-    unsigned long user, sys;
-    long child_user, child_sys;
+    unsigned long user, sys, child_user, child_sys;
     const char *f =
         resources_read_file(p->pid, "stat", text, sizeof text) ? strrchr(text, ')') : NULL;
-    if (f != NULL && sscanf(f + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld",
-                            &user, &sys, &child_user, &child_sys) == 4) {
+    /* The fields 14 to 17 of proc(5); the second ends with the bracket. */
+    if (f != NULL && scan_word(f + 1, 11, &user) && scan_word(f + 1, 12, &sys) &&
+        scan_word(f + 1, 13, &child_user) && scan_word(f + 1, 14, &child_sys)) {
         uint64_t tick_ms = 1000u / (uint64_t)MAX(sysconf(_SC_CLK_TCK), 1L);
-        r->user_ms = (user + (unsigned long)child_user) * tick_ms;
-        r->system_ms = (sys + (unsigned long)child_sys) * tick_ms;
+        r->user_ms = (user + child_user) * tick_ms;
+        r->system_ms = (sys + child_sys) * tick_ms;
     }
     r->peak_bytes = resources_peak_of(p->pid);
     r->has_peak = r->peak_bytes > 0;

@@ -1,6 +1,7 @@
 #include "proc/spawn.h"
 
 #include "base/log.h"
+#include "base/scan.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -102,8 +103,13 @@ static void spawn_gone(struct spawner *s, struct spawn *c, int status) {
  */
 static bool spawner_kill_strays(struct spawner *s) {
     FILE *f = fopen("/proc/thread-self/children", "re");
+    _cleanup_free_ char *word = NULL;
+    size_t cap = 0;
     bool found = false;
-    for (int pid; f != NULL && fscanf(f, "%d", &pid) == 1;) {
+    for (unsigned long v; f != NULL && getdelim(&word, &cap, ' ', f) > 0;) {
+        if (!scan_word(word, 0, &v))
+            continue;
+        pid_t pid = (pid_t)v;
         /* A foreign /proc lists others: only what can be waited for is ours. */
         bool ours = waitid(P_PID, (id_t)pid, NULL, WEXITED | WNOHANG | WNOWAIT) == 0;
         if (ours && spawn_by_pid(s, pid) == NULL)

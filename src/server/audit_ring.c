@@ -1,6 +1,7 @@
 #include "server/audit_ring.h"
 
 #include "base/log.h"
+#include "base/utc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,11 +38,8 @@ struct audit_ring {
 
 void audit_ring_time(char dst[AUDIT_TIME_LEN + 1]) {
     struct timespec ts;
-    struct tm tm;
     clock_gettime(CLOCK_REALTIME, &ts);
-    gmtime_r(&ts.tv_sec, &tm);
-    size_t n = strftime(dst, AUDIT_TIME_LEN + 1, "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(dst + n, AUDIT_TIME_LEN + 1 - n, ".%03uZ", (unsigned)(ts.tv_nsec / 1000000) % 1000);
+    utc_text(dst, &ts);
 }
 
 /* -- the ring; the lock is held -- */

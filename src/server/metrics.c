@@ -1,6 +1,7 @@
 #include "server/metrics.h"
 
 #include "base/log.h"
+#include "base/scan.h"
 #include "server/job.h"
 #include "server/server.h"
 
@@ -215,7 +216,7 @@ static uint64_t metrics_memory(void) {
     if (n <= 0)
         return 0;
     text[n] = '\0';
-    if (sscanf(text, "%*u %lu", &pages) != 1)
+    if (!scan_word(text, 1, &pages))
         return 0;
     return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }

@@ -42,7 +42,8 @@ static void pretend(struct fs_watch_scan *s, uint8_t how) {
         names[len++] = '\0';
         n++;
     }
-    struct fs_watch_entry entry = {.dir = 0, .name = len - 2};
+    static struct fs_watch_entry entry;
+    entry = (struct fs_watch_entry){.dir = 0, .name = len - 2};
     struct fs_watch_scan made = *s;
     made.dir = found;
     made.dirs = n;

@@ -155,7 +155,8 @@ async def deep(t):
             await files.see(f"walk {depth} {path[:4]}", "walk", path, options={
                 "maxDepth": depth, "maxDirectories": 1000, "maxEntries": 1000,
                 "followDirectorySymlinks": True})
-    await files.see("copy", "copy", sourcePath=files.uri(first),
-                    destinationPath=files.uri("copied"),
-                    recursive=True)
-    await files.effect("remove all", "remove", first)
+    await files.see("copy", "copy", sourcePath=files.uri(first), recursive=True,
+                    destinationPath=files.uri("copied"))
+    for top in (first, "copied"):
+        await files.see(f"remove {top[:6]}", "remove", top)
+    await files.effect("nothing is left", "remove", "nope")

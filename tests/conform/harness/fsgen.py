@@ -15,10 +15,12 @@ from .fstree import USER, Tree, entries
 from .values import BASE64, NUMBERS, WRONG, Literal
 
 NAMES = [b"a", b"b", b"c", b"d", b".hid", b"sp ace", b"per%41cent", b"%", b"h#x", b"q?x",
-         b"back\\slash", b"new\nline", b'quo"te', "ünï".encode(), b"n\xff", b"\xfe\xff", b"C:",
+         b"back\\slash", b'quo"te', "ünï".encode(), b"n\xff", b"\xfe\xff", b"C:",
          b"c|",
-         b"semi;colon&=+", "☃\U0001f600".encode(), b"L" * 255, b"~", b"[x]{y}^`", b"tab\tx",
+         b"semi;colon&=+", "☃\U0001f600".encode(), b"L" * 255, b"~", b"[x]{y}^`",
          b"\x01\x7f", b"...", b"-rf", b"%2e%2e", b" lead", b"trail ", b"x" * 100]
+# fs/walk of the reference cannot cope with these; where they are used, nothing is walked.
+UNWALKABLE = [b"new\nline", b"tab\tx", b"\r"]
 TOO_LONG = b"M" * 256
 FILE_MODES = [0o644, 0o644, 0o644, 0o644, 0o600, 0o755, 0o444, 0, 0o4755, 0o2755, 0o666, 0o111,
               0o222, 0o640]
@@ -113,14 +115,14 @@ def native(uri):
     return b"/" + b"/".join(out)
 
 
-def build(root, rng, user):
+def build(root, rng, names, user):
     """A random tree, the same for the same state of rng."""
     t = Tree(root, USER if user else None)
     directories, files = [b""], []
 
     def fresh():
         for _ in range(100):
-            name = os.path.join(rng.choice(directories), rng.choice(NAMES))
+            name = os.path.join(rng.choice(directories), rng.choice(names))
             if len(name) < LONGEST and not os.path.lexists(t.path(name)):
                 return name
         return None
@@ -135,7 +137,7 @@ def build(root, rng, user):
             t.directory(name, DIRECTORY_MODES[mode % len(DIRECTORY_MODES)])
             directories.append(name)
         elif kind == "l":
-            t.link(name, link_target(rng, directories, files))
+            t.link(name, link_target(rng, names, directories, files))
         elif kind == "h" and files:
             t.hard(name, rng.choice(files))
         elif kind == "p":
@@ -155,24 +157,26 @@ def build(root, rng, user):
     t.finish()
 
 
-def link_target(rng, directories, files):
+def link_target(rng, names, directories, files):
     """Always within the tree, so that nothing outside is ever written through a link."""
     target = rng.choice(directories + files + [b"nowhere", b"no/where"])
     kind = rng.random()
     if kind < 0.4:
         return b"/" + target
     if kind < 0.8:
-        return rng.choice(NAMES)
-    return rng.choice([b".", b"./" + rng.choice(NAMES),
-                       rng.choice(NAMES) + b"/" + rng.choice(NAMES)])
+        return rng.choice(names)
+    return rng.choice([b".", b"./" + rng.choice(names), b"/".join(rng.choices(names, k=2))])
 
 
 class Generator:
     """Calls for one stretch of the test. `root` is the first of the two trees."""
 
-    def __init__(self, rng, root):
+    def __init__(self, rng, names, root):
         self.rng = rng
+        self.names = names
         self.root = root
+        self.weights = {m: w for m, w in WEIGHTS.items()
+                        if m != "walk" or not set(names) & set(UNWALKABLE)}
         self.known = []
         self.files = []
         self.directories = []
@@ -201,11 +205,11 @@ class Generator:
         parent = rng.choice(self.directories) if kind < 0.95 or not self.known \
             else rng.choice(self.known)
         parts = [parent] if parent else []
-        parts += rng.choices(NAMES, k=1 if rng.random() < 0.8 else rng.randrange(2, 4))
+        parts += rng.choices(self.names, k=1 if rng.random() < 0.8 else rng.randrange(2, 4))
         if rng.random() < 0.01:
             parts.append(TOO_LONG)
         name = b"/".join(parts)
-        return name if len(name) < LONGEST else rng.choice(NAMES)
+        return name if len(name) < LONGEST else rng.choice(self.names)
 
     def path(self, likely=()):
         style = 0 if self.rng.random() < 0.6 else self.rng.randrange(len(STYLES))
@@ -213,7 +217,7 @@ class Generator:
 
     def fresh(self):
         """Names that may be made: in a directory that exists."""
-        return [os.path.join(self.rng.choice(self.directories), self.rng.choice(NAMES))
+        return [os.path.join(self.rng.choice(self.directories), self.rng.choice(self.names))
                 for _ in range(3)]
 
     def follow(self):
@@ -232,7 +236,7 @@ class Generator:
                 name = self.rng.choice([n for n in self.known if b"/" not in n])
                 self.age = 0
                 return "remove", {"path": Path(name, 0, 0)}
-            method = self.rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+            method = self.rng.choices(list(self.weights), list(self.weights.values()))[0]
             params = getattr(self, method)()
             if self.rng.random() < 0.04:
                 method, params = self.spoil(method, params)
