@@ -129,7 +129,7 @@ static void cuts(void **state) {
     size_t n = walk_names_count(&l);
     assert_in_range(n, 1000, 50000);
     for (size_t i = 0; i < n; i++) {
-        char want[8];
+        char want[32];
         snprintf(want, sizeof want, "%06zu", i);
         assert_memory_equal(walk_names_str(&l, walk_names_at(&l, i)).p, want, 6);
     }
