@@ -2,6 +2,7 @@
 
 #include "fs/fs.h"
 
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
@@ -9,10 +10,24 @@
 #define DEVICE_BITS 3 /* of a slot, for the kind */
 #define DEVICE_XFS 0x58465342
 
+/* The id of the mount, 0 if the kernel does not tell. */
+static uint64_t device_id(const struct statx *st) {
+    return st->stx_mask & STATX_MNT_ID_UNIQUE ? st->stx_mnt_id : 0;
+}
+
 void fs_devices_init(struct fs_devices *d) {
     for (size_t i = 0; i < FS_DEVICES_MAX; i++)
         atomic_init(&d->slot[i], 0);
     atomic_init(&d->next, 0);
+    struct statx st;
+    d->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    d->root_id = 0;
+    if (d->root >= 0 && fs_statx(d->root, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, &st) == 0)
+        d->root_id = device_id(&st);
+}
+
+void fs_devices_fini(struct fs_devices *d) {
+    util_close_fd(&d->root);
 }
 
 static enum fs_device device_look(const struct fs_devices *d, uint64_t id) {
@@ -24,11 +39,6 @@ static enum fs_device device_look(const struct fs_devices *d, uint64_t id) {
     return FS_DEVICE_UNKNOWN;
 }
 
-/* The id of the mount, 0 if the kernel does not tell. */
-static uint64_t device_id(const struct statx *st) {
-    return st->stx_mask & STATX_MNT_ID_UNIQUE ? st->stx_mnt_id : 0;
-}
-
 /*
  * The kind as far as this file goes. An overlay reports what the file system of the file's layer
  * does, and those that keep everything to themselves know this attribute; fuse, nfs, 9p, ceph and
@@ -37,6 +47,10 @@ static uint64_t device_id(const struct statx *st) {
 static enum fs_device device_of_file(enum fs_device kind, const struct statx *st) {
     bool local = st->stx_attributes_mask & STATX_ATTR_NODUMP;
     return kind > FS_DEVICE_SLOW && !local ? FS_DEVICE_SLOW : kind;
+}
+
+enum fs_device fs_devices_root(const struct fs_devices *d) {
+    return d == NULL || d->root_id == 0 ? FS_DEVICE_UNKNOWN : device_look(d, d->root_id);
 }
 
 enum fs_device fs_devices_find(const struct fs_devices *d, const struct statx *st) {

@@ -23,6 +23,8 @@
 struct fs_devices {
     _Atomic uint64_t slot[FS_DEVICES_MAX]; /* mount id and kind; 0 = free */
     atomic_uint next;                      /* the slot to be used next, modulo FS_DEVICES_MAX */
+    int root;                              /* "/", O_PATH; owned; -1: not to be had */
+    uint64_t root_id;                      /* id of its mount; 0 = the kernel does not tell */
 };
 
 /* In order: each kind allows what those before it allow. */
@@ -36,6 +38,10 @@ enum fs_device {
 };
 
 void fs_devices_init(struct fs_devices *d);
+void fs_devices_fini(struct fs_devices *d);
+
+/* The kind of the mount of "/"; what is opened below d->root without leaving it is of that kind. */
+enum fs_device fs_devices_root(const struct fs_devices *d);
 
 /*
  * The kind of the file with the facts st, from fs_statx(). UNKNOWN also if d is NULL. An overlay is

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <poll.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 
@@ -29,13 +31,6 @@ int fs_not_file(struct err *e, const char *path, bool follow) {
     if (fs_put_lossy(&quoted, shown) < 0)
         return fs_fail(e, ENOMEM);
     return err_about(e, ERR_INVALID_REQUEST, "path `", buf_str(&quoted), "` is not a file");
-}
-
-int fs_check_size(uint64_t size, struct err *e) {
-    if (size <= FS_FILE_MAX)
-        return 0;
-    return err_set(e, ERR_INVALID_REQUEST, "file is too large to read: limit is %llu bytes",
-                   FS_FILE_MAX);
 }
 
 /* open() in one of the two modes; the descriptor, or -errno with e set. */
@@ -97,23 +92,6 @@ int fs_open_replace(struct fs_devices *d, const char *path, struct fs_file *f, s
  * that found it, so that nothing else can be opened in its place. Encrypted and sealed files read
  * keys and signatures from the disk when they are opened.
  */
-int fs_try_open_read(const struct fs_devices *d, const char *path, struct fs_file *f) {
-    _cleanup_close_ int found = fs_try_open_path(path, 0);
-    struct statx st;
-    if (found < 0 || fs_statx(found, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, &st) < 0)
-        return -EAGAIN;
-    enum fs_device kind = fs_devices_find(d, &st);
-    if (kind < FS_DEVICE_DATA || !S_ISREG(st.stx_mode) ||
-        (st.stx_attributes & (STATX_ATTR_ENCRYPTED | STATX_ATTR_VERITY)) != 0)
-        return -EAGAIN;
-    char name[FS_FD_PATH_SIZE];
-    fs_fd_path(name, found);
-    _cleanup_close_ int fd = open(name, O_RDONLY | FILE_FLAGS);
-    if (fd < 0)
-        return -EAGAIN;
-    *f = file_make(&fd, &st, kind);
-    return 0;
-}
 
 /* Whether [offset, offset + n) has offsets that the kernel does not know. */
 static bool file_beyond(uint64_t offset, size_t n) {
@@ -147,19 +125,73 @@ static bool file_later(struct statx_timestamp a, struct statx_timestamp b) {
  * journal, RWF_NOWAIT or not. With relatime the kernel writes one that is not later than the last
  * change, or older than a day.
  */
-static bool file_atime_settled(const struct fs_file *f) {
-    if (f->noatime)
-        return true;
+static bool file_settled(const struct statx *st, bool noatime) {
+    return noatime || (file_later(st->stx_atime, st->stx_mtime) &&
+                       file_later(st->stx_atime, st->stx_ctime) &&
+                       time(NULL) - st->stx_atime.tv_sec < FILE_DAY - 1);
+}
+
+bool fs_try_settle(struct fs_file *f) {
     struct statx st;
-    if (fs_statx(f->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, &st) < 0)
-        return false;
-    return file_later(st.stx_atime, st.stx_mtime) && file_later(st.stx_atime, st.stx_ctime) &&
-           time(NULL) - st.stx_atime.tv_sec < FILE_DAY - 1;
+    const int flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
+    f->settled = f->quick && (f->noatime || (fs_statx(f->fd, "", flags, &st) == 0 &&
+                                             file_settled(&st, false)));
+    return f->settled;
+}
+
+/* Takes over a file that was opened without waiting, if it is one to be read so. 0 or -EAGAIN. */
+static int file_take_quick(const struct fs_devices *d, int *fd, struct fs_file *f) {
+    struct statx st;
+    if (fs_statx(*fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, &st) < 0)
+        return -EAGAIN;
+    enum fs_device kind = fs_devices_find(d, &st);
+    if (kind < FS_DEVICE_DATA || !S_ISREG(st.stx_mode) ||
+        (st.stx_attributes & (STATX_ATTR_ENCRYPTED | STATX_ATTR_VERITY)) != 0)
+        return -EAGAIN;
+    *f = file_make(fd, &st, kind);
+    f->settled = file_settled(&st, f->noatime);
+    return 0;
+}
+
+/* Below "/" and not leaving its mount, which is local: nothing there can make an open wait. */
+static int file_try_root(const struct fs_devices *d, const char *path, struct fs_file *f) {
+    if (fs_devices_root(d) < FS_DEVICE_DATA || path[1] == '\0')
+        return -EXDEV;
+    struct open_how how = {
+        .flags = (uint64_t)(unsigned)(O_RDONLY | FILE_FLAGS),
+        .resolve = RESOLVE_CACHED | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
+    };
+    _cleanup_close_ int fd = (int)syscall(SYS_openat2, d->root, path + 1, &how, sizeof how);
+    if (fd < 0)
+        return errno == EXDEV ? -EXDEV : -EAGAIN;
+    return file_take_quick(d, &fd, f);
+}
+
+/*
+ * Elsewhere the file is looked at before it is opened, and then opened through the descriptor it
+ * was looked at by, so that nothing can come in its place.
+ */
+int fs_try_open_read(const struct fs_devices *d, const char *path, struct fs_file *f) {
+    int r = file_try_root(d, path, f);
+    if (r != -EXDEV)
+        return r;
+    struct fs_file seen;
+    _cleanup_close_ int found = fs_try_open_path(path, 0);
+    if (found < 0 || file_take_quick(d, &found, &seen) < 0)
+        return -EAGAIN;
+    _cleanup_close_ int path_fd = seen.fd;
+    char name[FS_FD_PATH_SIZE];
+    fs_fd_path(name, path_fd);
+    seen.fd = open(name, O_RDONLY | FILE_FLAGS);
+    if (seen.fd < 0)
+        return -EAGAIN;
+    *f = seen;
+    return 0;
 }
 
 /* A short read may mean that the rest is not cached; the end of the file is where nothing comes. */
 ssize_t fs_try_pread(const struct fs_file *f, void *dst, size_t n, uint64_t offset) {
-    if (!f->quick || file_beyond(offset, n) || !file_atime_settled(f))
+    if (!f->quick || !f->settled || file_beyond(offset, n))
         return -EAGAIN;
     size_t done = 0;
     while (done < n) {

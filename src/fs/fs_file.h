@@ -13,6 +13,7 @@ struct fs_file {
     uint64_t size; /* when it was opened */
     bool quick; /* opened to read, on a file system whose cached data can be had without waiting */
     bool noatime; /* reading it never writes its access time */
+    bool settled; /* reading it now does not (fs_try_settle()) */
 };
 
 #define FS_FILE_NONE ((struct fs_file){.fd = -1})
@@ -34,13 +35,16 @@ MUST_CHECK int fs_open_replace(struct fs_devices *d, const char *path, struct fs
  */
 MUST_CHECK int fs_try_open_read(const struct fs_devices *d, const char *path, struct fs_file *f);
 
-/* Whether fs/readFile may return a file of `size` bytes: 0, or -EINVAL with e set. */
-MUST_CHECK int fs_check_size(uint64_t size, struct err *e);
+/*
+ * Whether a quick file can be read without writing its access time, for which the kernel might
+ * have to wait. Holds for a while; a file from fs_try_open_read() is settled. Never waits itself.
+ */
+bool fs_try_settle(struct fs_file *f);
 
 /*
  * Reads n bytes at `offset`, less only at the end of the file. Bytes read or -errno.
  * fs_try_pread() never waits: -EAGAIN when it would have to, cannot be sure, or failed (always for
- * files that are not quick): then fs_pread() will tell.
+ * files that are not quick and settled): then fs_pread() will tell.
  */
 MUST_CHECK ssize_t fs_pread(int fd, void *dst, size_t n, uint64_t offset);
 MUST_CHECK ssize_t fs_try_pread(const struct fs_file *f, void *dst, size_t n, uint64_t offset);

@@ -17,6 +17,7 @@ int conn_host_init(struct conn_host *h, struct loop *loop, const struct conn_ops
                    const struct auth *auth, void *owner) {
     *h = (struct conn_host){.loop = loop, .ops = ops, .auth = auth, .owner = owner};
     list_init(&h->conns);
+    spare_init(&h->spare, loop);
     h->scratch = malloc(CONN_READ);
     return h->scratch == NULL ? -ENOMEM : 0;
 }
@@ -80,18 +81,25 @@ void conn_host_drop(struct conn_host *h) {
 void conn_host_fini(struct conn_host *h) {
     conn_host_drop(h);
     outq_pool_fini(&h->pool);
+    spare_fini(&h->spare);
     free(h->scratch);
 }
 
 /* -- output -- */
 
+static bool conn_wants_input(const struct conn *c) {
+    if (c->input_done || c->state == CONN_FLUSHING)
+        return false;
+    return c->state == CONN_LINGERING || (!c->paused && conn_backlog(c) < CONN_OUT_MAX);
+}
+
 static void conn_update_watch(struct conn *c) {
     struct loop *l = c->host->loop;
-    bool reading =
-        !c->input_done && !c->paused && conn_backlog(c) < CONN_OUT_MAX && c->state != CONN_FLUSHING;
-    bool writing = c->outq.bytes > 0 || (c->state == CONN_BODY && c->want_out);
+    bool reading = conn_wants_input(c);
+    bool writing = c->blocked || (c->state == CONN_BODY && c->want_out);
     if (!c->stdio) {
-        uint32_t watch_end = c->input_done || c->state == CONN_FLUSHING ? 0u : EPOLLRDHUP;
+        /* In HTTP what was sent before the end still counts: the end is seen when it is read. */
+        uint32_t watch_end = c->state == CONN_OPEN && !c->input_done ? EPOLLRDHUP : 0u;
         loop_io_want(l, &c->io, (reading ? EPOLLIN : 0u) | watch_end | (writing ? EPOLLOUT : 0u));
         return;
     }
@@ -126,6 +134,7 @@ static void conn_flush(struct conn *c) {
         conn_drop(c);
         return;
     }
+    c->blocked = c->outq.bytes > 0;
     if (c->state == CONN_FLUSHING)
         conn_say_gone(c);
     if (c->outq.bytes == 0)
@@ -321,7 +330,8 @@ void conn_end(struct conn *c, unsigned code, const char *reason) {
         size_t n = MIN(strlen(reason), sizeof payload - 2);
         memcpy(payload + 2, reason, n);
         c->close_sent = true;
-        conn_queue_frame(c, &c->outq, WS_CLOSE, true, (struct str){payload, code == 1005 ? 0 : n + 2});
+        conn_queue_frame(c, &c->outq, WS_CLOSE, true,
+                         (struct str){payload, code == 1005 ? 0 : n + 2});
     }
     if (c->state == CONN_OPEN)
         conn_begin_flush(c);
@@ -397,8 +407,8 @@ void conn_http_begin(struct conn *c) {
 }
 
 void conn_http_progress(struct conn *c) {
-    if (loop_timer_set(c->host->loop, &c->timer, CONN_BODY_MS * LOOP_MS) < 0)
-        conn_drop(c);
+    /* It is running, for the head or for this: to move it takes no memory. */
+    (void)!loop_timer_set(c->host->loop, &c->timer, CONN_BODY_MS * LOOP_MS);
 }
 
 void conn_http_put(struct conn *c, struct str bytes) {
@@ -420,7 +430,7 @@ void conn_http_want_out(struct conn *c) {
 void conn_http_end(struct conn *c, bool close) {
     c->state = CONN_HTTP;
     c->paused = false;
-    if (close || c->input_done)
+    if (close)
         conn_begin_flush(c);
     else if (loop_timer_set(c->host->loop, &c->timer, CONN_HEAD_MS * LOOP_MS) < 0)
         conn_drop(c);
@@ -467,7 +477,7 @@ static void conn_answer(struct conn *c, const struct http_request *r) {
 
 /* Handles the heads at the start of c->in; what follows an upgrade goes to the WebSocket parser. */
 static void conn_http(struct conn *c) {
-    while (c->state == CONN_HTTP && c->in.len > 0) {
+    while (c->state == CONN_HTTP && c->in.len > 0 && conn_backlog(c) < CONN_OUT_MAX) {
         struct http_request r;
         int n = http_parse(c->in.p, c->in.len, &r);
         if (n == 0)
@@ -494,7 +504,9 @@ static void conn_ws_event(struct conn *c, struct ws_msg *m) {
     case WS_NONE:
     case WS_GOT_PONG: break;
     case WS_MESSAGE: c->host->ops->message(c, m->data, m->n, m->opcode == WS_TEXT); break;
-    case WS_GOT_PING: conn_queue_frame(c, &c->outq, WS_PONG, true, (struct str){m->data, m->n}); break;
+    case WS_GOT_PING:
+        conn_queue_frame(c, &c->outq, WS_PONG, true, (struct str){m->data, m->n});
+        break;
     case WS_GOT_CLOSE: conn_end(c, m->code, ""); break;
     case WS_FAIL:
         log_warn("closing connection %s: %s", c->peer, m->reason);
@@ -511,6 +523,15 @@ static void conn_stash(struct conn *c, const char *data, size_t n) {
     }
 }
 
+bool conn_take_message(struct conn *c, const char *inside, struct buf *out) {
+    struct buf *b = &c->ws.msg;
+    if (c->stdio || b->p == NULL || inside < b->p || inside >= b->p + b->len)
+        return false;
+    *out = *b;
+    *b = BUF_INIT(out->max);
+    return true;
+}
+
 static void conn_websocket(struct conn *c, char *data, size_t n) {
     size_t at = 0;
     while (at < n && c->state == CONN_OPEN) {
@@ -521,6 +542,10 @@ static void conn_websocket(struct conn *c, char *data, size_t n) {
         struct ws_msg m;
         at += ws_feed(&c->ws, data + at, n - at, &m);
         conn_ws_event(c, &m);
+        if (m.kind == WS_NONE && c->ws.left >= SPARE_MIN)
+            spare_lend(&c->host->spare, &c->ws.msg);
+        else if (m.kind == WS_MESSAGE && c->ws.msg.cap >= SPARE_MIN)
+            spare_give(&c->host->spare, &c->ws.msg);
         ws_parser_release(&c->ws);
     }
 }
@@ -626,6 +651,8 @@ static void conn_input_end(struct conn *c) {
 }
 
 static void conn_read(struct conn *c) {
+    if (!conn_wants_input(c)) /* no more, since the event was asked for */
+        return;
     if (c->state == CONN_OPEN && !c->stdio && c->in.len > 0) {
         loop_defer(c->host->loop, &c->flush_task); /* what is stashed comes first */
         return;

@@ -24,6 +24,7 @@
 #include "net/auth.h"
 #include "net/http.h"
 #include "net/outq.h"
+#include "net/spare.h"
 #include "net/ws.h"
 
 #include <stdbool.h>
@@ -58,8 +59,8 @@ struct conn_ops {
     void (*gone)(struct conn *c);
     /*
      * A request for /v1/files, let in: answer it with conn_http_...(). Then, until conn_http_end():
-     * `body` when input has come (c->in, consume it) or ended (c->input_done), `writable` when all queued was sent and
-     * want_out is set, `cut` once if the connection ends.
+     * `body` when input has come (c->in, consume it) or ended (c->input_done), `writable` when all
+     * queued was sent and want_out is set, `cut` once if the connection ends.
      */
     void (*files)(struct conn *c, const struct http_request *r, const struct http_answer *a);
     void (*body)(struct conn *c);
@@ -80,6 +81,7 @@ struct conn_host {
     struct list conns;
     unsigned count;
     char *scratch; /* CONN_READ bytes, owned */
+    struct spare spare;
     void *owner;
     /* Appends the text of /metrics; 0 or -errno. NULL: there is no such path. */
     int (*metrics)(void *owner, struct buf *b);
@@ -106,6 +108,7 @@ struct conn {
     bool stdio;
     bool input_done; /* end of input seen */
     bool paused;     /* the owner wants no input for now */
+    bool blocked;    /* the socket took less than there was: wait until it takes more */
     bool want_out;   /* a transfer wants to know when it can send */
     bool high;       /* pressure was reported */
     bool opened;     /* `open` was reported, `gone` was not */
@@ -149,6 +152,12 @@ void conn_http_progress(struct conn *c);
 void conn_http_want_out(struct conn *c);
 void conn_http_end(struct conn *c, bool close);
 void conn_http_abort(struct conn *c);
+
+/*
+ * Takes the memory of the message being handled, in which `inside` points, so that it outlasts the
+ * call (it goes back by spare_give()). False when it cannot be given away.
+ */
+bool conn_take_message(struct conn *c, const char *inside, struct buf *out);
 
 /* Allows messages of CONN_MSG_MAX from now on. */
 void conn_lift_limit(struct conn *c);

@@ -436,8 +436,8 @@ static int http_hex(char c) {
 static int http_put_decoded(struct str s, struct buf *b) {
     int r = 0;
     for (size_t i = 0; r == 0 && i < s.n; i++) {
-        bool escape = s.p[i] == '%' && i + 2 < s.n && http_hex(s.p[i + 1]) >= 0 &&
-                      http_hex(s.p[i + 2]) >= 0;
+        bool escape =
+            s.p[i] == '%' && i + 2 < s.n && http_hex(s.p[i + 1]) >= 0 && http_hex(s.p[i + 2]) >= 0;
         r = buf_putc(b, escape ? (char)(http_hex(s.p[i + 1]) << 4 | http_hex(s.p[i + 2])) : s.p[i]);
         i += escape ? 2 : 0;
     }
@@ -458,40 +458,48 @@ int http_query_get(const struct http_request *r, const char *name, struct buf *b
     return -ENOENT;
 }
 
-/* Takes a decimal number off the front; false when there is none or it is too large. */
+/* Takes a decimal number off the front, UINT64_MAX for a larger one; false when there is none. */
 static bool http_number(struct str *s, uint64_t *v) {
     size_t i = 0;
-    for (*v = 0; i < s->n && i < 18 && s->p[i] >= '0' && s->p[i] <= '9'; i++)
-        *v = *v * 10 + (uint64_t)(s->p[i] - '0');
+    *v = 0;
+    for (; i < s->n && s->p[i] >= '0' && s->p[i] <= '9'; i++) {
+        unsigned digit = (unsigned)(s->p[i] - '0');
+        if (__builtin_mul_overflow(*v, 10, v) || __builtin_add_overflow(*v, digit, v))
+            *v = UINT64_MAX;
+    }
     s->p += i;
     s->n -= i;
-    return i > 0 && (s->n == 0 || s->p[0] < '0' || s->p[0] > '9');
+    return i > 0;
+}
+
+/* "FIRST-", "FIRST-LAST" or "-COUNT", and nothing else. *ends: there is a last one. */
+static bool http_range_spec(struct str s, uint64_t *first, uint64_t *last, bool *ends) {
+    bool suffix = s.n > 0 && s.p[0] == '-';
+    if (!suffix && !http_number(&s, first))
+        return false;
+    if (s.n == 0 || s.p[0] != '-')
+        return false;
+    s = (struct str){s.p + 1, s.n - 1};
+    *ends = s.n > 0;
+    if (*ends && !http_number(&s, last))
+        return false;
+    return s.n == 0 && (suffix ? *ends : !*ends || *last >= *first);
 }
 
 int http_range(struct str value, uint64_t size, uint64_t *from, uint64_t *to) {
     static const char unit[] = "bytes=";
-    if (value.n < sizeof unit - 1 || strncasecmp(value.p, unit, sizeof unit - 1) != 0)
+    const size_t n = sizeof unit - 1;
+    uint64_t first = UINT64_MAX, last = 0;
+    bool ends;
+    if (value.n < n || strncasecmp(value.p, unit, n) != 0 ||
+        !http_range_spec((struct str){value.p + n, value.n - n}, &first, &last, &ends))
         return 0;
-    struct str s = {value.p + sizeof unit - 1, value.n - (sizeof unit - 1)};
-    uint64_t last;
-    *from = 0;
-    *to = size;
-    if (s.n > 0 && s.p[0] == '-') { /* the last so many */
-        s = (struct str){s.p + 1, s.n - 1};
-        if (!http_number(&s, &last) || s.n > 0)
-            return 0;
-        *from = size - MIN(last, size);
-        return last == 0 || size == 0 ? -ERANGE : 1;
-    }
-    if (!http_number(&s, from) || s.n == 0 || s.p[0] != '-')
-        return 0;
-    s = (struct str){s.p + 1, s.n - 1};
-    bool ends = s.n > 0;
-    if (ends && (!http_number(&s, &last) || s.n > 0 || last < *from))
-        return 0;
-    if (ends)
-        *to = MIN(size, last + 1);
-    return *from >= size ? -ERANGE : 1;
+    bool suffix = value.p[n] == '-'; /* the last so many */
+    if (suffix ? last == 0 || size == 0 : first >= size)
+        return -ERANGE;
+    *from = suffix ? size - MIN(last, size) : first;
+    *to = !suffix && ends && last < size ? last + 1 : size;
+    return 1;
 }
 
 static const char *http_status_text(int status) {

@@ -46,7 +46,7 @@ enum http_action {
 enum http_refusal {
     HTTP_ADMITTED,
     HTTP_FROM_PAGE, /* it has an Origin */
-    HTTP_BAD_HOST,  /* /metrics from a browser, or by a name that is not known */
+    HTTP_BAD_HOST,  /* /metrics or /v1/files from a browser, or by a name that is not known */
 };
 
 struct http_answer {
@@ -90,7 +90,8 @@ MUST_CHECK int http_query_get(const struct http_request *r, const char *name, st
 
 /*
  * The single range of a Range header for a file of `size` bytes. 1 with *from and *to (exclusive),
- * 0 when there is none or it is to be ignored, -ERANGE when it lies outside.
+ * which are left alone otherwise; 0 when there is none or it is to be ignored (several ranges,
+ * another unit, not a range); -ERANGE when it lies outside.
  */
 int http_range(struct str value, uint64_t size, uint64_t *from, uint64_t *to);
 

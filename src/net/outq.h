@@ -11,9 +11,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define OUTQ_SMALL 2048         /* first segment for short messages */
-#define OUTQ_LARGE (132 * 1024) /* holds one full output chunk, encoded */
-#define OUTQ_POOLED 4           /* large segments kept by the pool */
+#define OUTQ_SMALL 2048          /* first segment for short messages */
+#define OUTQ_LARGE (132 * 1024)  /* holds one full output chunk, encoded */
+#define OUTQ_POOLED 4            /* large segments kept by the pool */
 #define OUTQ_BLOCK (1400 * 1024) /* holds 1 MiB of a file, encoded */
 #define OUTQ_BLOCKS_POOLED 4     /* such segments kept, until outq_pool_trim() */
 

@@ -79,8 +79,8 @@ static void rpc_send_blob(struct rpc_peer *p, struct str id) {
     }
     const struct str before[] = {
         STR_LIT("{\"id\":"), id, STR_LIT(",\"result\":"), {b->p, h->blob_at}};
-    struct conn_parts parts = {before, ARRAY_LEN(before), steal_ptr(&h->blob),
-                               {b->p + h->blob_at, b->len - h->blob_at}};
+    struct conn_parts parts = {
+        before, ARRAY_LEN(before), steal_ptr(&h->blob), {b->p + h->blob_at, b->len - h->blob_at}};
     conn_send_parts(p->conn, &parts);
 }
 

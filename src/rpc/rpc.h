@@ -90,13 +90,13 @@ struct rpc_peer {
     bool ending;       /* no more input: answer what is there, then end */
     struct list queue; /* struct rpc_waiting: not begun, in order */
     size_t queued, queued_bytes;
-    struct list calls;   /* kept calls */
-    size_t id_bytes;     /* of their ids */
-    size_t running;      /* of them, those that hold a lane */
-    size_t parked;       /* of them, those that stepped aside */
-    size_t parked_bytes; /* what those hold; kept by their owners */
-    struct rpc_call *stream;   /* of them, the one whose answer is being sent piece by piece */
-    bool stream_wanted;        /* another one waits for its end */
+    struct list calls;       /* kept calls */
+    size_t id_bytes;         /* of their ids */
+    size_t running;          /* of them, those that hold a lane */
+    size_t parked;           /* of them, those that stepped aside */
+    size_t parked_bytes;     /* what those hold; kept by their owners */
+    struct rpc_call *stream; /* of them, the one whose answer is being sent piece by piece */
+    bool stream_wanted;      /* another one waits for its end */
     struct loop_task pump;
 };
 

@@ -18,11 +18,11 @@
 typedef enum rpc_outcome fs_run(struct rpc_call *c, void *params, struct buf *result,
                                 struct err *e);
 
-fs_run fs_read_file_run, fs_write_file_run;                                  /* fs_read, fs_ops */
-fs_run fs_open_run, fs_read_block_run, fs_write_block_run, fs_close_run;     /* fs_handles */
-fs_run fs_create_directory_run, fs_get_metadata_run, fs_canonicalize_run;    /* fs_ops */
-fs_run fs_read_directory_run, fs_walk_run, fs_remove_run, fs_copy_run;       /* fs_ops */
-fs_run fs_rename_run, fs_set_permissions_run;                                /* fs_ops */
+fs_run fs_read_file_run, fs_write_file_run;                               /* fs_read, fs_ops */
+fs_run fs_open_run, fs_read_block_run, fs_write_block_run, fs_close_run;  /* fs_handles */
+fs_run fs_create_directory_run, fs_get_metadata_run, fs_canonicalize_run; /* fs_ops */
+fs_run fs_read_directory_run, fs_walk_run, fs_remove_run, fs_copy_run;    /* fs_ops */
+fs_run fs_rename_run, fs_set_permissions_run;                             /* fs_ops */
 
 /*
  * What all methods with a path check first: that it is one of this host, and that the sandbox, if

@@ -165,7 +165,7 @@ enum rpc_outcome fs_read_block_run(struct rpc_call *c, void *params, struct buf 
     struct outq_seg *seg = outq_seg_new(&s->conns.pool, base64_encoded_len(len));
     fs_used_blocks(s);
     ssize_t n = -EAGAIN;
-    if (seg != NULL && h->file.quick)
+    if (seg != NULL && fs_try_settle(&h->file))
         n = fs_read_encoded(&h->file, p->offset, len, false, seg);
     if (n >= 0) {
         fs_read_block_put(c, result, seg, (size_t)n < len);
@@ -195,7 +195,8 @@ struct fs_write_block {
     struct fs_job job;
     int fd; /* of the handle, which is held */
     uint64_t offset;
-    void *data; /* owned */
+    struct buf memory; /* that holds the data */
+    const void *data;
     size_t n;
 };
 
@@ -212,7 +213,7 @@ static void fs_write_block_finish(struct fs_job *j) {
 
 static void fs_write_block_release(struct fs_job *j) {
     struct fs_write_block *w = container_of(j, struct fs_write_block, job);
-    free(w->data);
+    spare_give(&j->server->conns.spare, &w->memory);
     free(w);
 }
 
@@ -235,6 +236,8 @@ enum rpc_outcome fs_write_block_run(struct rpc_call *c, void *params, struct buf
     struct fs_handle *h = fs_named_handle(c, p->handle_id, e);
     if (h == NULL)
         return RPC_ERROR;
+    if (fs_params_keep_data(p, c->peer->conn, e) < 0)
+        return RPC_ERROR;
     struct fs_write_block *w = calloc(1, sizeof *w);
     if (w == NULL) {
         err_os(e, ERR_INTERNAL, ENOMEM);
@@ -242,7 +245,9 @@ enum rpc_outcome fs_write_block_run(struct rpc_call *c, void *params, struct buf
     }
     w->fd = h->file.fd;
     w->offset = p->offset;
-    w->data = steal_ptr(&p->bytes);
+    w->memory = p->memory;
+    p->memory = BUF_INIT(0);
+    w->data = p->bytes;
     w->n = p->bytes_n;
     w->job.work = fs_write_block_work;
     w->job.finish = fs_write_block_finish;
@@ -253,8 +258,7 @@ enum rpc_outcome fs_write_block_run(struct rpc_call *c, void *params, struct buf
 
 /* -- fs/close -- */
 
-enum rpc_outcome fs_close_run(struct rpc_call *c, void *params, struct buf *result,
-                              struct err *e) {
+enum rpc_outcome fs_close_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
     const struct fs_params *p = params;
     struct fs_conn *f = fs_conn_get(c, e);
     if (f == NULL || fs_check_handle_id(p->handle_id, e) < 0)

@@ -37,8 +37,7 @@ int fs_check(const struct server *s, const struct fs_params *p, bool write, stru
         .call = PROFILE_FILES, .cwd = "/", .tmpdir = getenv("TMPDIR"), .inherit_pids = false};
     struct plan plan;
     int r = profile_plan(p->profile, &context, &a, &plan, e);
-    return r < 0 ? r
-                 : err_set(e, ERR_INVALID_REQUEST, "sandbox is not available on this server");
+    return r < 0 ? r : err_set(e, ERR_INVALID_REQUEST, "sandbox is not available on this server");
 }
 
 static void fs_op_finish(struct fs_job *j) {
@@ -54,6 +53,7 @@ static void fs_op_finish(struct fs_job *j) {
 
 static void fs_op_release(struct fs_job *j) {
     struct fs_op *op = fs_op_of(j);
+    spare_give(&j->server->conns.spare, &op->params.memory);
     fs_params_release(&op->params);
     buf_fini(&op->result);
     free(op);
@@ -75,7 +75,7 @@ static enum rpc_outcome fs_op_start(struct rpc_call *c, struct fs_params *p, boo
     op->params.arena = ARENA_INIT(0);
     op->params.why = ERR_INIT;
     p->path.native = p->destination.native = NULL;
-    p->bytes = NULL;
+    p->memory = BUF_INIT(0);
     op->result = BUF_INIT(FS_RESULT_MAX);
     op->job.work = work;
     op->job.finish = fs_op_finish;
@@ -101,10 +101,12 @@ enum rpc_outcome fs_write_file_run(struct rpc_call *c, void *params, struct buf 
     struct fs_params *p = params;
     _cleanup_err_ struct err why = ERR_INIT;
     if (p->why.code == 0 && fs_params_decode_data(p, &why) < 0) {
-        err_about(e, ERR_INVALID_REQUEST, "fs/writeFile requires valid base64 dataBase64: ",
-                  err_str(&why), "");
+        err_about(e, ERR_INVALID_REQUEST,
+                  "fs/writeFile requires valid base64 dataBase64: ", err_str(&why), "");
         return RPC_ERROR;
     }
+    if (fs_params_keep_data(p, c->peer->conn, e) < 0)
+        return RPC_ERROR;
     return fs_op_start(c, p, true, fs_write_file_work, e);
 }
 
@@ -172,10 +174,8 @@ enum rpc_outcome fs_walk_run(struct rpc_call *c, void *params, struct buf *resul
 
 static int fs_remove_work(struct fs_job *j) {
     const struct fs_params *p = &fs_op_of(j)->params;
-    struct fs_remove r = {.path = p->path.native,
-                          .recursive = p->recursive,
-                          .force = p->force,
-                          .follow = p->follow};
+    struct fs_remove r = {
+        .path = p->path.native, .recursive = p->recursive, .force = p->force, .follow = p->follow};
     return fs_remove(&r, &fs_never, &j->err);
 }
 
@@ -187,9 +187,8 @@ enum rpc_outcome fs_remove_run(struct rpc_call *c, void *params, struct buf *res
 
 static int fs_copy_work(struct fs_job *j) {
     const struct fs_params *p = &fs_op_of(j)->params;
-    struct fs_copy copy = {.source = p->path.native,
-                           .destination = p->destination.native,
-                           .recursive = p->recursive};
+    struct fs_copy copy = {
+        .source = p->path.native, .destination = p->destination.native, .recursive = p->recursive};
     return fs_copy(&copy, &fs_never, &j->err);
 }
 

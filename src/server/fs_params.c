@@ -164,17 +164,24 @@ static int fs_params_decode(const struct jsondec_struct *s, const struct json_no
 }
 
 int fs_params_decode_data(struct fs_params *p, struct err *e) {
-    p->bytes = malloc(base64_decoded_max(p->data.n));
-    if (p->bytes == NULL)
-        return err_os(e, ERR_INTERNAL, ENOMEM);
+    p->bytes = (char *)(uintptr_t)p->data.p; /* the message is ours to write to */
     ssize_t n = base64_decode(p->bytes, p->data.p, p->data.n, e);
     p->bytes_n = n > 0 ? (size_t)n : 0;
     return (int)MIN(n, 0);
 }
 
+int fs_params_keep_data(struct fs_params *p, struct conn *c, struct err *e) {
+    if (p->bytes_n == 0 || conn_take_message(c, p->bytes, &p->memory))
+        return 0;
+    p->memory = BUF_INIT(CONN_MSG_MAX);
+    int r = buf_put(&p->memory, p->bytes, p->bytes_n);
+    p->bytes = p->memory.p;
+    return r < 0 ? err_os(e, ERR_INTERNAL, ENOMEM) : 0;
+}
+
 void fs_params_release(void *params) {
     struct fs_params *p = params;
-    free(p->bytes);
+    buf_fini(&p->memory);
     free(p->path.native);
     free(p->destination.native);
     err_fini(&p->why);

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "fs/fs_walk.h"
 #include "json/jsondec.h"
+#include "net/conn.h"
 #include "sandbox/profile.h"
 
 /* A path as it came, and what became of it. */
@@ -19,8 +20,9 @@ struct fs_params {
     bool replace;                      /* fs/open: mode is "replace"; fs/rename */
     uint64_t offset, len;
     struct str data; /* Base64 */
-    void *bytes;     /* fs/writeBlock: the same, decoded; owned */
+    char *bytes;     /* the same, decoded in place (fs_params_decode_data()) */
     size_t bytes_n;
+    struct buf memory; /* in which it lies, once it has to last (fs_params_keep_data()); owned */
     bool follow, recursive, force, atomic;
     uint64_t max_bytes;
     bool has_max_bytes;
@@ -49,8 +51,11 @@ int fs_copy_decode(const struct json_node *params, void *out, struct err *e);
 int fs_rename_decode(const struct json_node *params, void *out, struct err *e);
 int fs_set_permissions_decode(const struct json_node *params, void *out, struct err *e);
 
-/* Decodes `data` to `bytes`. 0, or -errno with -32602 and the decoder's text in e. */
+/* Decodes `data` to `bytes`, in the message. 0, or -EINVAL with -32602 and the decoder's text. */
 MUST_CHECK int fs_params_decode_data(struct fs_params *p, struct err *e);
+
+/* Makes `bytes` last: takes over the memory of c's message, or copies. 0 or -ENOMEM with e set. */
+MUST_CHECK int fs_params_keep_data(struct fs_params *p, struct conn *c, struct err *e);
 
 /* Gives back what decoded params own. */
 void fs_params_release(void *params);

@@ -202,11 +202,11 @@ static void fs_read_opened(struct fs_job *j) {
 
 /* A small file whose content is cached: RPC_LATER when it is not. */
 static enum rpc_outcome fs_read_quick(const struct fs_file *f, struct buf *result) {
-    char data[FS_QUICK_MAX + 1];
+    char data[FS_QUICK_MAX];
     if (f->size > FS_QUICK_MAX)
         return RPC_LATER;
-    ssize_t n = fs_try_pread(f, data, (size_t)f->size + 1, 0);
-    if (n < 0 || (uint64_t)n > f->size)
+    ssize_t n = fs_try_pread(f, data, (size_t)f->size, 0); /* as it was when it was opened */
+    if (n < 0)
         return RPC_LATER;
     size_t len = base64_encoded_len((size_t)n);
     int r = buf_putz(result, FS_READ_BEFORE);

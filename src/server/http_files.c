@@ -8,7 +8,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <time.h>
+
+#define TRANSFER_PIECE 65536 /* bytes copied at a time where sendfile() cannot */
 
 /* One request; owns itself: it is freed when no job runs and the connection is through with it. */
 struct transfer {
@@ -29,19 +32,20 @@ struct transfer {
     uint64_t at, end;
     char *range; /* owned: the header, or NULL */
     bool full;   /* the socket took no more */
+    bool whole;  /* the file is in `data` */
 
     /* PUT */
+    bool put;
+    bool expects; /* the client waits to be told to send */
     struct fs_atomic *atomic;
     int fd;        /* of the temporary file; atomic's */
     uint64_t left; /* bytes of the body not received yet */
-    struct buf data;
-    bool made; /* there was no such file */
+    bool made;     /* there was no such file */
+
+    struct buf data; /* received and not stored, or read and not sent */
 };
 
 static void transfer_free(struct transfer *t) {
-    if (t->file.fd >= 0)
-        close(t->file.fd);
-    util_close_fd(&t->socket);
     free(t->path);
     free(t->range);
     buf_fini(&t->data);
@@ -74,6 +78,7 @@ static int transfer_clean_up(struct transfer *t) {
 /* The connection is through with it: frees it, in a thread what may take time. */
 static void transfer_end(struct transfer *t) {
     t->conn = NULL;
+    util_close_fd(&t->socket); /* at once: the peer waits for the end */
     if (t->atomic != NULL || t->file.fd >= 0)
         transfer_run(t, transfer_clean_up, NULL);
     else
@@ -88,11 +93,8 @@ static void transfer_done(struct pool_job *j) {
     if (t->conn != NULL) {
         conn_http_progress(t->conn);
         t->next(t);
-    } else if (t->next != NULL && !j->refused) {
-        transfer_end(t);
     } else {
-        transfer_clean_up(t); /* cleaned up, or nobody there to do it */
-        transfer_free(t);
+        transfer_end(t); /* to be cleaned up, again if all threads hang: one may be free later */
     }
 }
 
@@ -128,6 +130,8 @@ static int transfer_status(int r, const struct err *e) {
     case EPERM: return 403;
     case ENOSPC:
     case EDQUOT: return 507;
+    case EISDIR:
+    case ENXIO: return 400; /* no regular file */
     case EINVAL:
     case EXDEV: return e->code == ERR_INTERNAL ? 500 : 400;
     default: return 500;
@@ -145,24 +149,67 @@ static bool transfer_failed(struct transfer *t) {
 
 /* -- GET -- */
 
+/* What turned out not to be small: it is sent as it is read, if it has a size. */
+static int transfer_not_small(struct transfer *t) {
+    struct stat st;
+    buf_fini(&t->data);
+    if (fstat(t->file.fd, &st) < 0)
+        return fs_fail(&t->err, errno);
+    t->file.size = (uint64_t)st.st_size;
+    if (t->file.size > HTTP_FILES_SMALL)
+        return 0;
+    return err_set(&t->err, ERR_INTERNAL, "the file has more than %u bytes, but says %llu",
+                   HTTP_FILES_CHUNK, (unsigned long long)t->file.size);
+}
+
+static int transfer_read_small(struct transfer *t) {
+    while (t->data.len < HTTP_FILES_CHUNK) {
+        if (buf_reserve(&t->data, HTTP_FILES_SMALL) < 0)
+            return fs_fail(&t->err, ENOMEM);
+        ssize_t n = fs_pread(t->file.fd, t->data.p + t->data.len, HTTP_FILES_SMALL, t->data.len);
+        if (n < 0)
+            return fs_fail(&t->err, (int)-n);
+        t->data.len += (size_t)n;
+        if (n < HTTP_FILES_SMALL) {
+            t->whole = true;
+            t->file.size = t->data.len;
+            return 0;
+        }
+    }
+    return transfer_not_small(t);
+}
+
 static int transfer_open(struct transfer *t) {
-    return fs_open_read(&t->server->devices, t->path, true, &t->file, &t->err);
+    int r = fs_open_read(&t->server->devices, t->path, true, &t->file, &t->err);
+    return r < 0 || t->file.size > HTTP_FILES_SMALL ? r : transfer_read_small(t);
+}
+
+/* Sends at most n bytes of the file: how many, or -errno. */
+static ssize_t transfer_some(const struct transfer *t, size_t n) {
+    off_t at = (off_t)t->at;
+    ssize_t r = sendfile(t->socket, t->file.fd, &at, n);
+    if (r >= 0 || errno != EINVAL)
+        return r < 0 ? -errno : r;
+    char piece[TRANSFER_PIECE];
+    r = fs_pread(t->file.fd, piece, MIN(n, sizeof piece), t->at);
+    if (r > 0 && (r = send(t->socket, piece, (size_t)r, MSG_NOSIGNAL)) < 0)
+        return -errno;
+    return r;
 }
 
 static int transfer_send(struct transfer *t) {
     uint64_t stop = MIN(t->end, t->at + HTTP_FILES_TURN);
     t->full = false;
     while (t->at < stop) {
-        off_t at = (off_t)t->at;
-        ssize_t n = sendfile(t->socket, t->file.fd, &at, (size_t)(stop - t->at));
-        if (n < 0 && errno == EINTR)
+        ssize_t n = transfer_some(t, (size_t)(stop - t->at));
+        if (n == -EINTR)
             continue;
-        if (n < 0 && errno == EAGAIN) {
+        if (n == -EAGAIN) {
             t->full = true;
             return 0;
         }
         if (n <= 0) /* gone, unreadable, or the file has become shorter */
-            return n < 0 ? -errno : -EIO;
+            return n < 0 ? (int)n : -EIO;
         t->at += (uint64_t)n;
     }
     return 0;
@@ -185,39 +232,45 @@ static void transfer_sent(struct transfer *t) {
     transfer_end(t);
 }
 
-/* The file is open: the head of the answer, and then the file. */
-static void transfer_opened(struct transfer *t) {
-    if (transfer_failed(t))
-        return;
+/* Queues the head for [at, end) of the file. 0 or -errno. */
+static int transfer_put_head(struct transfer *t, bool part) {
     char more[128];
-    uint64_t size = t->file.size;
-    t->end = size;
-    int part = t->range ? http_range(str_of(t->range), size, &t->at, &t->end) : 0;
-    if (part < 0) {
-        snprintf(more, sizeof more, "content-range: bytes */%llu\r\n", (unsigned long long)size);
-        transfer_reply(t, 416, "", more, false);
-        return;
-    }
     int n = snprintf(more, sizeof more, "accept-ranges: bytes\r\n");
-    if (part > 0)
+    if (part)
         snprintf(more + n, sizeof more - (size_t)n, "content-range: bytes %llu-%llu/%llu\r\n",
                  (unsigned long long)t->at, (unsigned long long)t->end - 1,
-                 (unsigned long long)size);
-    struct http_answer a = {.status = part > 0 ? 206 : 200,
+                 (unsigned long long)t->file.size);
+    struct http_answer a = {.status = part ? 206 : 200,
                             .type = "application/octet-stream",
                             .more = more,
                             .close = t->close,
                             .http10 = t->http10};
     _cleanup_buf_ struct buf b = BUF_INIT(4096);
-    if (http_write_head(&b, &a, (int64_t)(t->end - t->at), (long long)time(NULL)) < 0) {
-        t->r = -ENOMEM;
-        transfer_sent(t);
+    int r = http_write_head(&b, &a, (int64_t)(t->end - t->at), (long long)time(NULL));
+    if (r == 0)
+        conn_http_put(t->conn, buf_str(&b));
+    return r;
+}
+
+/* The file is open: the head of the answer, and then the file. */
+static void transfer_opened(struct transfer *t) {
+    if (transfer_failed(t))
+        return;
+    t->end = t->file.size;
+    int part = t->range ? http_range(str_of(t->range), t->file.size, &t->at, &t->end) : 0;
+    if (part < 0) {
+        char more[64];
+        snprintf(more, sizeof more, "content-range: bytes */%llu\r\n",
+                 (unsigned long long)t->file.size);
+        transfer_reply(t, 416, "", more, false);
         return;
     }
-    conn_http_put(t->conn, buf_str(&b));
-    if (t->head_only)
+    t->r = transfer_put_head(t, part > 0);
+    if (t->r == 0 && t->whole && !t->head_only)
+        conn_http_put(t->conn, (struct str){t->data.p + t->at, (size_t)(t->end - t->at)});
+    if (t->whole || t->head_only)
         t->at = t->end;
-    if (t->at < t->end)
+    if (t->r == 0 && t->at < t->end)
         conn_http_want_out(t->conn);
     else
         transfer_sent(t);
@@ -260,15 +313,18 @@ static void transfer_stored(struct transfer *t) {
 static void transfer_begun(struct transfer *t) {
     if (transfer_failed(t))
         return;
-    if (t->left == 0)
+    if (t->left == 0) {
         transfer_run(t, transfer_store, transfer_stored);
-    else
-        conn_pause(t->conn, false);
+        return;
+    }
+    if (t->expects)
+        conn_http_put(t->conn, STR_LIT("HTTP/1.1 100 Continue\r\n\r\n"));
+    conn_pause(t->conn, false);
 }
 
 void http_files_body(struct conn *c) {
     struct transfer *t = c->transfer;
-    if (t == NULL || t->running)
+    if (t == NULL || t->running || !t->put)
         return;
     size_t n = (size_t)MIN((uint64_t)c->in.len, t->left);
     n = MIN(n, HTTP_FILES_CHUNK - t->data.len);
@@ -299,6 +355,8 @@ void http_files_cut(struct conn *c) {
     t->conn = NULL;
     if (!t->running)
         transfer_end(t);
+    else if (t->socket >= 0) /* a job may hang, and hold it open */
+        shutdown(t->socket, SHUT_RDWR);
 }
 
 /* The native path of the query's `path`. 0 or -errno with err set. */
@@ -312,19 +370,22 @@ static int transfer_find_path(struct transfer *t, const struct http_request *r) 
 
 static void transfer_start_put(struct transfer *t, const struct http_request *r) {
     int64_t n = http_body_len(r);
+    t->put = true;
     t->left = n > 0 ? (uint64_t)n : 0;
-    if (n < 0) {
+    t->expects = r->minor > 0 && str_ieqz(http_header_get(r, "expect"), "100-continue");
+    if (n < 0)
         transfer_reply(t, 411, "a PUT needs a Content-Length", NULL, true);
-        return;
-    }
-    if (t->left > 0 && str_ieqz(http_header_get(r, "expect"), "100-continue"))
-        conn_http_put(t->conn, STR_LIT("HTTP/1.1 100 Continue\r\n\r\n"));
-    transfer_run(t, transfer_begin, transfer_begun);
+    else if (http_header_get(r, "content-range").p != NULL)
+        transfer_reply(t, 400, "a PUT replaces the whole file", NULL, n > 0);
+    else
+        transfer_run(t, transfer_begin, transfer_begun);
 }
 
 static void transfer_start_get(struct transfer *t, const struct http_request *r) {
     struct str range = http_header_get(r, "range");
-    t->range = range.p != NULL ? strndup(range.p, range.n) : NULL;
+    /* There are no validators that an If-Range could name: nothing matches it. */
+    if (range.p != NULL && http_header_get(r, "if-range").p == NULL)
+        t->range = strndup(range.p, range.n);
     t->socket = fcntl(t->conn->io.fd, F_DUPFD_CLOEXEC, 3);
     if (t->socket < 0)
         transfer_reply(t, 500, "No file descriptors available (os error 24)", NULL, false);

@@ -331,6 +331,7 @@ void server_fini(struct server *s) {
     proc_host_fini(&s->procs);
     rpc_host_fini(&s->rpc);
     hash_fini(&s->sessions);
+    fs_devices_fini(&s->devices);
     passwd_fini(&s->passwd);
     buf_fini(&s->info);
     loop_fini(&s->loop);

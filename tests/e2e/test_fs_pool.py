@@ -1,5 +1,6 @@
-"""Calls that take their time: nobody but their own connection waits for a file system that hangs."""
+"""Calls that take their time: a file system that hangs keeps nobody waiting but its own client."""
 
+import itertools
 import os
 import signal
 
@@ -7,6 +8,7 @@ import pytest
 
 from harness import procfs
 from harness.files import MIB, Files, os_error, uri
+from harness.mounts import FaultFs
 from harness.rpc import b64
 from harness.waiting import until
 
@@ -191,12 +193,24 @@ def test_only_the_own_connection_waits(server, faultfs, place, way):
     assert files.client.result(later[1])["size"] == 5000
 
 
-@every_way
-def test_the_server_ends_at_once(server, faultfs, way):
-    """No call is waited for."""
-    files = Files(server.client())
-    get_stuck(way, files, faultfs)
-    server.stop(signal.SIGTERM)
+def test_the_server_ends(fleet, place):
+    """No call is waited for, whichever it is and whatever signal says so."""
+    signals = itertools.cycle([signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+    servers, systems = [], []
+    try:
+        for way in WAYS:
+            directory = place / way.__name__
+            directory.mkdir()
+            systems.append(FaultFs(directory))
+            servers.append(fleet.start())
+            get_stuck(way, Files(servers[-1].client()), systems[-1])
+        for server in servers:
+            server.send_signal(next(signals))
+        for server in servers:
+            assert server.wait() == 0
+    finally:
+        for system in systems:
+            system.finish()
 
 
 @every_way
@@ -225,23 +239,19 @@ def test_a_disconnect_leaves_nothing(server, faultfs, place, way):
     until(lambda: not open_in(server, faultfs), "no handle left")
 
 
-def test_all_ways_at_once(server, faultfs, place):
-    """Each on its own connection; then the server ends."""
-    stuck = [Files(server.client()) for _ in WAYS]
-    waiting = [(files, way(files, faultfs)[0]) for files, way in zip(stuck, WAYS)]
-    for op in {way.op for way in WAYS}:
-        faultfs.hangs(op, f"hang-{op}")
+def test_several_at_once(server, faultfs, place):
+    """Each on its own connection; then the server ends. None holds a lock that another wants."""
+    ways = [write_block, read_open, open_handle, read_read, read_block, close_handle,
+            list_directory]
+    waiting = [(files, way(files, faultfs)[0]) for files, way in
+               ((Files(server.client()), way) for way in ways)]
+    for way in ways:
+        faultfs.hangs(way.op, f"hang-{way.op}")
     exercise(Files(server.client()), place)
     for files, ident in waiting:
         files.client.sync()
         assert ident not in files.client.answers
     server.stop()
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_every_signal_ends_it(server, faultfs, number):
-    get_stuck(read_open, Files(server.client()), faultfs)
-    server.stop(number)
 
 
 def test_over_stdio(fleet, faultfs):
@@ -475,6 +485,15 @@ def test_processes_while_calls_hang(server, faultfs):
     client.terminate(process)
     client.wait_closed(process)
     procfs.wait_marked(token, 0)
+
+
+def test_processes_while_handles_cannot_be_closed(server, faultfs):
+    """A child that inherits a handle would wait for the file system when it closes it."""
+    files = Files(server.client())
+    files.open(faultfs.file("hang-flush", b"x"), "h")
+    client = server.client()
+    for tty in (False, True):
+        assert client.run("echo out", tty=tty).output().strip() == b"out"
 
 
 def test_many_clients(server, place):

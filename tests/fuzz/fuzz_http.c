@@ -4,6 +4,7 @@
  */
 #include "net/http.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #define REQUIRE(condition)                                                                         \
@@ -47,8 +48,40 @@ static void check_answer(const struct http_request *r) {
     REQUIRE(b.len > 17 && memcmp(b.p, "HTTP/1.", 7) == 0);
 }
 
+static void check_route_files(const struct http_request *r) {
+    static char *const hosts[] = {"box"};
+    struct http_answer a;
+    http_route_files(r, hosts, ARRAY_LEN(hosts), &a);
+    bool page = http_header_get(r, "Origin").p != NULL;
+    REQUIRE(!page || a.refusal == HTTP_FROM_PAGE);
+    REQUIRE((a.refusal != HTTP_ADMITTED) == (a.action == HTTP_REPLY && a.status == 403));
+    REQUIRE(a.action == HTTP_FILES || a.status == 403 || a.status == 405);
+    int64_t n = http_body_len(r);
+    REQUIRE(n >= -1 && n < 1000000000000000000);
+    if (a.action == HTTP_FILES && n != 0 && !str_eqz(r->method, "PUT"))
+        REQUIRE(a.close);
+}
+
+static void check_query(const struct http_request *r) {
+    _cleanup_buf_ struct buf b = BUF_INIT(HTTP_TARGET_MAX);
+    int n = http_query_get(r, "path", &b);
+    REQUIRE(n == -ENOENT || (n == 0 && b.len + 5 <= r->query.n));
+    REQUIRE(n == 0 || b.len == 0);
+}
+
+static void check_range(struct str value) {
+    static const uint64_t sizes[] = {0, 1, 10, 1u << 20, INT64_MAX, UINT64_MAX};
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        uint64_t from = 7, to = 3;
+        int n = http_range(value, sizes[i], &from, &to);
+        REQUIRE(n == 0 || n == 1 || n == -ERANGE);
+        REQUIRE(n == 1 ? from < to && to <= sizes[i] : from == 7 && to == 3);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct http_request r;
+    check_range((struct str){(const char *)data, size});
     int len = http_parse((const char *)data, size, &r);
     if (len < 0) {
         REQUIRE(len == -400 || len == -414 || len == -431);
@@ -60,6 +93,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size_t n = (size_t)len;
     check_request(&r, (const char *)data, n);
     check_answer(&r);
+    check_route_files(&r);
+    check_query(&r);
+    if (http_header_get(&r, "range").p != NULL)
+        check_range(http_header_get(&r, "range"));
     /* The same head alone, and without its last byte. */
     char *copy = malloc(n);
     REQUIRE(copy != NULL);

@@ -240,26 +240,6 @@ static void leases(void **state) {
     in_child(leased);
 }
 
-static void sizes(void **state) {
-    (void)state;
-    struct err e = ERR_INIT;
-    assert_int_equal(fs_check_size(0, &e), 0);
-    assert_int_equal(fs_check_size(536870912, &e), 0);
-    FAILS(fs_check_size(536870913, &e), &e, -32600,
-          "file is too large to read: limit is 536870912 bytes");
-    FAILS(fs_check_size(UINT64_MAX, &e), &e, -32600,
-          "file is too large to read: limit is 536870912 bytes");
-    /* fs/open knows no limit. */
-    make_file("huge", "");
-    assert_int_equal(truncate(at("huge"), 1ll << 40), 0);
-    struct fs_file f = FS_FILE_NONE;
-    assert_int_equal(fs_open_read(NULL, at("huge"), true, &f, &e), 0);
-    assert_int_equal(f.size, 1ull << 40);
-    char data[16];
-    assert_int_equal(fs_pread(f.fd, data, sizeof data, (1ull << 40) - 10), 10);
-    close(f.fd);
-}
-
 static void preads(void **state) {
     (void)state;
     make_file("file", "0123456789");

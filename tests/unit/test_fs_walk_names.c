@@ -119,7 +119,7 @@ static void cuts(void **state) {
     memset(name, '\xFF', 255);
     name[255] = '\0';
     for (size_t i = 0; i < 60000; i++) {
-        snprintf(name, 8, "%06zu", 59999 - i);
+        snprintf(name, sizeof name, "%06zu", 59999 - i);
         name[6] = '\xFF';
         assert_int_equal(walk_names_add(&l, (struct str){name, 255}, WALK_FILE), 0);
         assert_true(l.text.cap <= WALK_NAMES_BYTES);

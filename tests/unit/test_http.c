@@ -437,6 +437,260 @@ static void metrics_replies(void **state) {
     assert_memory_equal(b.p + sizeof head - 1, "text\n", 5);
 }
 
+/* -- /v1/files -- */
+
+/* Parses a request whose start line is `start`; its slices stay valid until the next one. */
+static struct http_request request(const char *start, const char *headers) {
+    char text[4096];
+    struct http_request r;
+    int n = snprintf(text, sizeof text, "%s HTTP/1.1\r\n%s\r\n", start, headers);
+    assert_int_equal(parse(text, (size_t)n, &r), n);
+    return r;
+}
+
+static void ask_files(const char *method, const char *headers, struct http_answer *a) {
+    char start[64];
+    snprintf(start, sizeof start, "%s /v1/files?path=/x", method);
+    struct http_request r = request(start, headers);
+    http_route_files(&r, hosts, ARRAY_LEN(hosts), a);
+}
+
+static void files_guards(void **state) {
+    (void)state;
+    static const struct {
+        const char *headers;
+        enum http_refusal why;
+    } bad[] = {
+        {"", HTTP_BAD_HOST},
+        {"Host: example.com\r\n", HTTP_BAD_HOST},
+        {"Host: localhost\r\nHost: localhost\r\n", HTTP_BAD_HOST},
+        {"Host: box\r\nSec-Fetch-Site: same-origin\r\n", HTTP_BAD_HOST},
+        {"Host: box\r\nOrigin: http://box\r\n", HTTP_FROM_PAGE},
+        {"Origin:\r\n", HTTP_FROM_PAGE},
+    };
+    static const char *const methods[] = {"GET", "HEAD", "PUT", "POST", "DELETE"};
+    struct http_answer a;
+    for (size_t i = 0; i < ARRAY_LEN(bad) * ARRAY_LEN(methods); i++) {
+        ask_files(methods[i % ARRAY_LEN(methods)], bad[i / ARRAY_LEN(methods)].headers, &a);
+        assert_int_equal(a.action, HTTP_REPLY);
+        assert_int_equal(a.status, 403);
+        assert_int_equal(a.refusal, bad[i / ARRAY_LEN(methods)].why);
+    }
+}
+
+static void files_methods(void **state) {
+    (void)state;
+    static const char *const good[] = {"GET", "HEAD", "PUT"};
+    static const char *const bad[] = {"POST", "DELETE", "PATCH", "OPTIONS", "get", "put", "PUTS"};
+    struct http_answer a;
+    for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+        ask_files(good[i], "Host: box\r\n", &a);
+        assert_int_equal(a.action, HTTP_FILES);
+        assert_int_equal(a.refusal, HTTP_ADMITTED);
+        assert_false(a.close);
+        assert_int_equal(a.head_only, i == 1);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        ask_files(bad[i], "Host: box\r\n", &a);
+        assert_int_equal(a.action, HTTP_REPLY);
+        assert_int_equal(a.status, 405);
+        assert_string_equal(a.allow, "GET,HEAD,PUT");
+    }
+}
+
+/* Only the body of a PUT is read: any other ends the connection. */
+static void files_close(void **state) {
+    (void)state;
+    static const struct {
+        const char *method, *headers;
+        bool close;
+    } cases[] = {
+        {"PUT", "Host: box\r\nContent-Length: 5\r\n", false},
+        {"PUT", "Host: box\r\nContent-Length: 5\r\nConnection: close\r\n", true},
+        {"GET", "Host: box\r\nContent-Length: 5\r\n", true},
+        {"GET", "Host: box\r\nContent-Length: 0\r\n", false},
+        {"GET", "Host: box\r\nTransfer-Encoding: chunked\r\n", true},
+        {"HEAD", "Host: box\r\nContent-Length: 5\r\n", true},
+        {"HEAD", "Host: box\r\nConnection: close\r\n", true},
+        {"POST", "Host: box\r\nContent-Length: 5\r\n", true},
+        {"PUT", "Host: evil\r\nContent-Length: 5\r\n", true},
+    };
+    struct http_answer a;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        ask_files(cases[i].method, cases[i].headers, &a);
+        assert_int_equal(a.close, cases[i].close);
+    }
+    struct http_request r = request("PUT /v1/files?path=/x", "Host: box\r\n");
+    r.minor = 0;
+    http_route_files(&r, hosts, ARRAY_LEN(hosts), &a);
+    assert_true(a.close && a.http10);
+}
+
+static void body_lengths(void **state) {
+    (void)state;
+    static const struct {
+        const char *start, *headers;
+        int64_t n;
+    } cases[] = {
+        {"GET /", "", 0},
+        {"GET /", "Content-Length: 0\r\n", 0},
+        {"GET /", "Content-Length: 12\r\n", 12},
+        {"GET /", "Transfer-Encoding: chunked\r\n", -1},
+        {"PUT /", "", -1},
+        {"PUT /", "Content-Length: 0\r\n", 0},
+        {"PUT /", "Content-Length: 000\r\n", 0},
+        {"PUT /", "content-LENGTH: 0012\r\nContent-Length: 0012\r\n", 12},
+        {"PUT /", "Content-Length: 999999999999999999\r\n", 999999999999999999},
+        {"PUT /", "Content-Length: 5\r\nTransfer-Encoding: identity\r\n", -1},
+        {"PUTS /", "", 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct http_request r = request(cases[i].start, cases[i].headers);
+        assert_true(http_body_len(&r) == cases[i].n);
+    }
+}
+
+static void queries(void **state) {
+    (void)state;
+    static const struct {
+        const char *target, *value; /* NULL: there is none */
+    } cases[] = {
+        {"/", NULL},
+        {"/?", NULL},
+        {"/?path", NULL},
+        {"/?path&x=1", NULL},
+        {"/?paths=1", NULL},
+        {"/?xpath=1", NULL},
+        {"/?Path=1", NULL},
+        {"/?p%61th=1", NULL},
+        {"/?path=", ""},
+        {"/?path=&path=2", ""},
+        {"/?path=/a", "/a"},
+        {"/?x=1&path=/a&y=2", "/a"},
+        {"/?&&path=/a&path=/b", "/a"},
+        {"/?path=/a=b?c", "/a=b?c"},
+        {"/?path=/a+b", "/a+b"},
+        {"/?path=%2Fa%20b%26%3D%2b", "/a b&=+"},
+        {"/?path=%FF%fe%0A", "\xFF\xFE\n"},
+        {"/?path=%", "%"},
+        {"/?path=%4", "%4"},
+        {"/?path=%4&x", "%4"},
+        {"/?path=%zz%4g%g4", "%zz%4g%g4"},
+        {"/?path=%%41%2541", "%A%41"},
+        {"/?path=a;x=b", "a;x=b"},
+        {"/?path=a#&path=b", "a"},
+        {"http://h?path=/a", "/a"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char start[128];
+        snprintf(start, sizeof start, "GET %s", cases[i].target);
+        struct http_request r = request(start, "");
+        _cleanup_buf_ struct buf b = BUF_INIT(64);
+        int rc = http_query_get(&r, "path", &b);
+        assert_int_equal(rc, cases[i].value ? 0 : -ENOENT);
+        assert_true(str_eqz(buf_str(&b), cases[i].value ? cases[i].value : ""));
+    }
+    struct http_request r = request("GET /?path=a%00b", "");
+    _cleanup_buf_ struct buf b = BUF_INIT(3);
+    assert_int_equal(http_query_get(&r, "path", &b), 0);
+    assert_memory_equal(b.p, "a\0b", 3);
+    assert_int_equal(http_query_get(&r, "path", &b), -ENOBUFS);
+}
+
+static void ranges(void **state) {
+    (void)state;
+    static const struct {
+        const char *value;
+        uint64_t size;
+        int r;
+        uint64_t from, to;
+    } cases[] = {
+        {"bytes=0-", 10, 1, 0, 10},
+        {"bytes=0-0", 10, 1, 0, 1},
+        {"bytes=3-5", 10, 1, 3, 6},
+        {"BYTES=3-5", 10, 1, 3, 6},
+        {"bytes=9-", 10, 1, 9, 10},
+        {"bytes=9-9", 10, 1, 9, 10},
+        {"bytes=0-9", 10, 1, 0, 10},
+        {"bytes=0-10", 10, 1, 0, 10},
+        {"bytes=007-0008", 10, 1, 7, 9},
+        {"bytes=0-18446744073709551614", 10, 1, 0, 10},
+        {"bytes=0-18446744073709551615", 10, 1, 0, 10},
+        {"bytes=0-99999999999999999999999999", 10, 1, 0, 10},
+        {"bytes=-1", 10, 1, 9, 10},
+        {"bytes=-10", 10, 1, 0, 10},
+        {"bytes=-11", 10, 1, 0, 10},
+        {"bytes=-99999999999999999999999999", 10, 1, 0, 10},
+        {"bytes=18446744073709551614-", UINT64_MAX, 1, UINT64_MAX - 1, UINT64_MAX},
+        {"bytes=10-", 10, -ERANGE, 0, 0},
+        {"bytes=10-11", 10, -ERANGE, 0, 0},
+        {"bytes=99999999999999999999999999-", 10, -ERANGE, 0, 0},
+        {"bytes=18446744073709551616-18446744073709551617", 10, -ERANGE, 0, 0},
+        {"bytes=-0", 10, -ERANGE, 0, 0},
+        {"bytes=0-", 0, -ERANGE, 0, 0},
+        {"bytes=0-0", 0, -ERANGE, 0, 0},
+        {"bytes=-5", 0, -ERANGE, 0, 0},
+        {"", 10, 0, 0, 0},
+        {"bytes", 10, 0, 0, 0},
+        {"bytes=", 10, 0, 0, 0},
+        {"bytes=-", 10, 0, 0, 0},
+        {"bytes=5", 10, 0, 0, 0},
+        {"bytes=5-2", 10, 0, 0, 0},
+        {"bytes=20-15", 10, 0, 0, 0},
+        {"bytes=5-6,8-9", 10, 0, 0, 0},
+        {"bytes=5-,8-9", 10, 0, 0, 0},
+        {"bytes=-5,0-1", 10, 0, 0, 0},
+        {"bytes=--5", 10, 0, 0, 0},
+        {"bytes=-5-", 10, 0, 0, 0},
+        {"bytes=5-x", 10, 0, 0, 0},
+        {"bytes=5x-6", 10, 0, 0, 0},
+        {"bytes=+5-6", 10, 0, 0, 0},
+        {"bytes= 5-6", 10, 0, 0, 0},
+        {"bytes=5 -6", 10, 0, 0, 0},
+        {"bytes = 5-6", 10, 0, 0, 0},
+        {"items=5-6", 10, 0, 0, 0},
+        {"5-6", 10, 0, 0, 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        uint64_t from = 77, to = 88;
+        size_t n = strlen(cases[i].value);
+        struct str value = {guard_copy(&memory, cases[i].value, n), n};
+        assert_int_equal(http_range(value, cases[i].size, &from, &to), cases[i].r);
+        assert_true(from == (cases[i].r > 0 ? cases[i].from : 77));
+        assert_true(to == (cases[i].r > 0 ? cases[i].to : 88));
+    }
+}
+
+static void heads(void **state) {
+    (void)state;
+    static const struct {
+        struct http_answer a;
+        int64_t len;
+        const char *text;
+    } cases[] = {
+        {{.status = 204}, -1, "HTTP/1.1 204 No Content\r\n" DATE "\r\n"},
+        {{.status = 201, .close = true},
+         0,
+         "HTTP/1.1 201 Created\r\nconnection: close\r\ncontent-length: 0\r\n" DATE "\r\n"},
+        {{.status = 206, .type = "application/octet-stream", .more = "a: b\r\nc: d\r\n"},
+         5000000000,
+         "HTTP/1.1 206 Partial Content\r\ncontent-type: application/octet-stream\r\n"
+         "a: b\r\nc: d\r\ncontent-length: 5000000000\r\n" DATE "\r\n"},
+        {{.status = 416, .http10 = true, .close = true},
+         0,
+         "HTTP/1.0 416 Range Not Satisfiable\r\ncontent-length: 0\r\n" DATE "\r\n"},
+        {{.status = 411}, 0, "HTTP/1.1 411 Length Required\r\ncontent-length: 0\r\n" DATE "\r\n"},
+        {{.status = 507},
+         0,
+         "HTTP/1.1 507 Insufficient Storage\r\ncontent-length: 0\r\n" DATE "\r\n"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        _cleanup_buf_ struct buf b = BUF_INIT(4096);
+        assert_int_equal(http_write_head(&b, &cases[i].a, cases[i].len, NOW), 0);
+        assert_true(str_eqz(buf_str(&b), cases[i].text));
+    }
+}
+
 static void dates(void **state) {
     (void)state;
     static const struct {
@@ -481,7 +735,10 @@ int main(void) {
         cmocka_unit_test(status_lines),    cmocka_unit_test(unauthorized),
         cmocka_unit_test(dates),           cmocka_unit_test(full_buffer),
         cmocka_unit_test(metrics_hosts),   cmocka_unit_test(metrics_guards),
-        cmocka_unit_test(metrics_replies),
+        cmocka_unit_test(metrics_replies), cmocka_unit_test(files_guards),
+        cmocka_unit_test(files_methods),   cmocka_unit_test(files_close),
+        cmocka_unit_test(body_lengths),    cmocka_unit_test(queries),
+        cmocka_unit_test(ranges),          cmocka_unit_test(heads),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

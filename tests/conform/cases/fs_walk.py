@@ -117,6 +117,20 @@ async def limits(t):
                                       options={**WALK, "maxEntries": 0}))
 
 
+@case("root as written")
+async def as_written(t):
+    """The URIs of the entries begin with the URI of the root."""
+    tree(t.dir + "/w")
+    c = await t.connect()
+    for form in ("/w/nested", "/w/nested/", "/w//nested", "/w/n%65sted", "/w/nest%65d//",
+                 "/w%2Fnested",
+                 "/w/./nested/.", "/w/nested/more/..", "/w/%C3%BCn%C3%AF", "/w/\u00fcn\u00ef",
+                 "/w/%c3%bcn%c3%af", "/w/d%ff", "/w\\nested", "/w/%2e/nested"):
+        for start in ("file://", "FILE:", "file://localhost", "file:///"):
+            t.see(f"{start} {form}", await c.call("fs/walk", {"path": start + t.dir + form,
+                                                              "options": WALK}))
+
+
 @case("depth")
 async def depth(t):
     """More levels than the deepest walk."""

@@ -53,6 +53,8 @@ struct fault {
 /* The fault that the name of `path` asks for in `op`. */
 static struct fault fault_of(const char *path, const char *op) {
     struct fault f = {.kind = NONE};
+    if (path == NULL) /* removed while open */
+        return f;
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
     const char *dash = strchr(name, '-');
@@ -295,6 +297,7 @@ static void *ff_init(struct fuse_conn_info *conn, struct fuse_config *cfg) {
     conn->max_background = MAX_BACKGROUND;
     cfg->intr = 1;
     cfg->intr_signal = SIGUSR1;
+    cfg->hard_remove = 1;
     cfg->entry_timeout = cfg->attr_timeout = cfg->negative_timeout = 0;
     return NULL;
 }

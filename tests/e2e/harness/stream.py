@@ -57,7 +57,8 @@ class Stream:
         elif frame.opcode == PING:
             self.ws.send_frame(PONG, frame.payload)
         elif frame.opcode == CLOSE:
-            raise Closed(struct.unpack("!H", frame.payload[:2])[0], frame.payload[2:], "close frame")
+            code, = struct.unpack("!H", frame.payload[:2])
+            raise Closed(code, frame.payload[2:], "close frame")
         else:
             assert frame.opcode == (CONT if self.fragments else TEXT), "a stream is one message"
             self.fragments.append(len(frame.payload))
