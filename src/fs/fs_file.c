@@ -155,7 +155,10 @@ static int file_take_quick(const struct fs_devices *d, int *fd, struct fs_file *
 
 /* Below "/" and not leaving its mount, which is local: nothing there can make an open wait. */
 static int file_try_root(const struct fs_devices *d, const char *path, struct fs_file *f) {
-    if (fs_devices_root(d) < FS_DEVICE_DATA || path[1] == '\0')
+    size_t n = strnlen(path, PATH_MAX);
+    if (n == PATH_MAX) /* too long, though it would not be from here */
+        return -EAGAIN;
+    if (fs_devices_root(d) < FS_DEVICE_DATA || n < 2)
         return -EXDEV;
     struct open_how how = {
         .flags = (uint64_t)(unsigned)(O_RDONLY | FILE_FLAGS),

@@ -60,15 +60,16 @@ int fs_watch_scan_add(struct fs_watch_scan *s, const char *path, struct fs_watch
     return scan_put_dir(s, SIZE_MAX, path, node);
 }
 
-/* The path of directory i, written to the end of buf. NULL: too long for any call. */
+/*
+ * The path of directory i, written to the end of buf, fit for calls ("//x" for an x in "/"). NULL:
+ * too long for any.
+ */
 static const char *scan_path(const struct fs_watch_scan *s, size_t i, char buf[PATH_MAX]) {
     size_t at = PATH_MAX - 1;
     buf[at] = '\0';
     for (;; i = s->dir[i].parent) {
         bool first = s->dir[i].parent == i;
         struct str name = str_of(s->names.p + s->dir[i].name);
-        if (first && str_eqz(name, "/") && at < PATH_MAX - 1)
-            name.n = 0; /* the slash is there */
         if (name.n + !first > at)
             return NULL;
         at -= name.n;

@@ -465,7 +465,11 @@ static void conn_answer(struct conn *c, const struct http_request *r) {
         auth_check(h->auth, http_header_get(r, "authorization"), (int64_t)time(NULL));
     if (refusal != NULL) {
         conn_refused(c, 401, HTTP_ADMITTED, refusal);
-        conn_reply_status(c, 401, refusal, a.close || http_body_len(r) != 0);
+        a.status = 401;
+        a.body = refusal;
+        a.type = NULL;
+        a.close |= http_body_len(r) != 0;
+        conn_reply(c, &a);
     } else if (a.action == HTTP_METRICS) {
         conn_metrics(c, &a);
     } else if (a.action == HTTP_FILES) {

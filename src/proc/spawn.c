@@ -69,6 +69,7 @@ static void spawner_on_wake(struct loop_io *io, uint32_t events) {
     struct spawner *s = container_of(io, struct spawner, wake);
     pid_t pids[64];
     ssize_t n = read(io->fd, pids, sizeof pids);
+    slots_collect(&s->slots);
     for (ssize_t i = 0; i < n / (ssize_t)sizeof pids[0]; i++) {
         struct spawn *c = spawn_by_pid(s, pids[i]);
         if (c != NULL)
@@ -92,6 +93,7 @@ static void spawn_gone(struct spawner *s, struct spawn *c, int status) {
         s->hunting = true;
     list_remove(&c->node);
     s->live--;
+    slots_drop(&s->slots, c->sup);
     spawn_memory_free(s, steal_ptr(&c->sup));
     c->gone = true;
     c->changed(c);
@@ -143,6 +145,7 @@ int spawner_init(struct spawner *s, struct loop *loop, struct rlimit nofile) {
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     *s = (struct spawner){.loop = loop, .nofile = nofile, .wake_fd = -1};
     s->spare_strays = has_children || getpid() == 1;
+    slots_init(&s->slots);
     for (size_t i = 0; i < SPAWN_BUCKETS; i++)
         list_init(&s->by_pid[i]);
     int p[2];
@@ -156,6 +159,7 @@ int spawner_init(struct spawner *s, struct loop *loop, struct rlimit nofile) {
 }
 
 void spawner_fini(struct spawner *s) {
+    slots_fini(&s->slots);
     loop_io_del(s->loop, &s->wake);
     util_close_fd(&s->wake.fd);
     util_close_fd(&s->wake_fd);
@@ -269,11 +273,15 @@ int spawn_start(struct spawner *s, struct spawn *c, const struct spawn_spec *spe
         r = spec->tty ? spawn_open_tty(&e, spec) : spawn_open_pipes(&e, spec);
     if (r == 0) {
         spawn_fill(sup, s, spec, e.child);
-        r = spawn_clone(sup);
+        r = slots_place(&s->slots, sup);
     }
+    if (r == 0)
+        r = spawn_clone(sup);
     if (r < 0) {
-        if (sup != NULL)
+        if (sup != NULL) {
+            slots_drop(&s->slots, sup);
             spawn_memory_free(s, sup);
+        }
         spawn_ends_close(&e);
         return r;
     }

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "loop/loop.h"
+#include "proc/slots.h"
 #include "proc/supervisor.h"
 
 #include <stdbool.h>
@@ -26,6 +27,7 @@ struct spawner {
     size_t live;
     struct supervisor *cache[SPAWN_CACHED];
     size_t cached;
+    struct slots slots;   /* descriptors for those that are being made */
     struct rlimit nofile; /* descriptor limits the server was started with, for commands */
     bool hunting;         /* a supervisor was killed from outside: kill what it left */
     bool spare_strays;    /* but do not: they cannot be told from others, or --keep-detached */

@@ -473,8 +473,25 @@ static bool sup_reap(struct supervisor *s, bool *leader_lives) {
     }
 }
 
+/* Gets a table of descriptors of our own. False when that fails: nothing may be touched then. */
+static bool sup_unshare(struct supervisor *s) {
+    long r = 0;
+    if (s->keep > 0 && !s->forked)
+        r = sys3(SYS_close_range, s->keep, ~0u, CLOSE_RANGE_UNSHARE);
+    if (r < 0) /* an old kernel */
+        r = sys1(SYS_unshare, CLONE_FILES);
+    if (r < 0) {
+        s->error = (int)-r;
+        sup_notify(s, SUPERVISOR_FAILED);
+    }
+    atomic_store_explicit(&s->unshared, true, memory_order_release);
+    return r >= 0;
+}
+
 static int supervisor_main(void *arg) {
     struct supervisor *s = arg;
+    if (!sup_unshare(s))
+        return 0;
     sys0(SYS_setsid); /* signals to the server's terminal or group are not for us */
     sys5(SYS_prctl, PR_SET_NAME, (long)"exec-supervisor", 0, 0, 0);
     sys5(SYS_prctl, PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
@@ -507,7 +524,8 @@ static int supervisor_main(void *arg) {
 
 pid_t supervisor_start(struct supervisor *s) {
     void *top = s->stack + sizeof s->stack;
-    long pid = supervisor_clone(CLONE_VM | SIGCHLD, top, supervisor_main, s);
+    unsigned long files = s->keep > 0 ? CLONE_FILES : 0; /* else it has a copy right away */
+    long pid = supervisor_clone(CLONE_VM | files | SIGCHLD, top, supervisor_main, s);
     if (pid == -EINVAL) {
         s->forked = true;
         pid = supervisor_clone(SIGCHLD, top, supervisor_main, s);

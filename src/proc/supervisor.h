@@ -55,6 +55,7 @@ struct supervisor {
     int wake_fd;
     bool tty;    /* fds[0] is a terminal to make the controlling one */
     bool forked; /* set by supervisor_start(): memory is not shared but for this struct */
+    unsigned keep; /* descriptors from this on are not even copied; 0: all are (slots.h) */
     const char *program;
     const char *search; /* PATH to look `program` up in, or NULL to take it as it is */
     char *const *argv;
@@ -68,6 +69,7 @@ struct supervisor {
     _Atomic unsigned kill;   /* enum supervisor_kill */
 
     /* Supervisor to server; valid as `phase` says. */
+    _Atomic bool unshared; /* it has descriptors of its own: those it was given may be reused */
     _Atomic bool reaping; /* the leader's pid may be somebody else's from now on */
     _Atomic int phase;
     int error;        /* errno of the failed step */

@@ -243,6 +243,7 @@ static struct watch_job *watch_next_setup(struct fs_watch_conn *c) {
     size_t used = MIN(c->set.dirs + 1, (size_t)FS_WATCH_DIRS_MAX);
     j->scan.recursive = j->of->recursive;
     j->scan.room = FS_WATCH_DIRS_MAX - used;
+    (void)!fs_watch_put_drops(&c->set, &j->scan); /* no memory: they wait */
     list_remove(n);
     return j;
 }

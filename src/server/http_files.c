@@ -184,11 +184,14 @@ static int transfer_open(struct transfer *t) {
     return r < 0 || t->file.size > HTTP_FILES_SMALL ? r : transfer_read_small(t);
 }
 
-/* Sends at most n bytes of the file: how many, or -errno. */
+/*
+ * Sends at most n bytes of the file: how many, or -errno. Not every file can be sent by the kernel
+ * alone, and with FUSE it may say that there is no more when a read was short or has failed.
+ */
 static ssize_t transfer_some(const struct transfer *t, size_t n) {
     off_t at = (off_t)t->at;
     ssize_t r = sendfile(t->socket, t->file.fd, &at, n);
-    if (r >= 0 || errno != EINVAL)
+    if (r > 0 || (r < 0 && errno != EINVAL))
         return r < 0 ? -errno : r;
     char piece[TRANSFER_PIECE];
     r = fs_pread(t->file.fd, piece, MIN(n, sizeof piece), t->at);

@@ -51,13 +51,21 @@ int sandbox_params_check(const struct start_params *p, struct err *e) {
     return r;
 }
 
+/* Who asks for an external sandbox has one around the server. */
+static bool sandbox_is_external(const struct json_node *sandbox) {
+    const struct json_node *v = sandbox != NULL ? json_get(sandbox, "permissions") : NULL;
+    v = v != NULL && v->type == JSON_OBJECT ? json_get(v, "type") : NULL;
+    return v != NULL && v->type == JSON_STRING && str_eqz(json_str(v), "external");
+}
+
 int sandbox_params_refuse(const struct start_params *p, struct err *e) {
     _cleanup_arena_ struct arena a = ARENA_INIT(PROFILE_ARENA_MAX);
     struct profile *profile;
     if (p->network_proxy != NULL)
         return err_set(e, ERR_INVALID_REQUEST, "networkProxy is not available on this server");
     int r = profile_decode(p->sandbox, PROFILE_PROCESS, &a, &profile, e);
-    if (r == 0 && profile_process_need(profile) != PROFILE_DIRECT)
+    if (r == 0 && profile_process_need(profile) != PROFILE_DIRECT &&
+        !sandbox_is_external(p->sandbox))
         return err_set(e, ERR_INVALID_REQUEST, "sandbox is not available on this server");
     return r;
 }

@@ -212,6 +212,18 @@ static void other_names_and_attributes(void **state) {
     unwatch();
 }
 
+/* A directory, and another path that begins with its name. */
+static void names_end_at_slashes(void **state) {
+    (void)state;
+    make_dir("d");
+    assert_int_equal(watch_all((const char *const[]){"d/x", "d-q/x", NULL}, NULL), 0);
+    make_file("d/q", "");
+    assert_false(fired());
+    make_dir("d-q");
+    assert_true(fired());
+    unwatch();
+}
+
 static void any_of_several(void **state) {
     (void)state;
     const char *const names[] = {"a", "b", "a", "d/e", NULL};
@@ -473,6 +485,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         scratch_test(fires_for_what_matters),
         scratch_test(other_names_and_attributes),
+        scratch_test(names_end_at_slashes),
         scratch_test(any_of_several),
         scratch_test(refuses),
         scratch_test(names_too_long),

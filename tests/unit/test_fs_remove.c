@@ -372,7 +372,7 @@ static void swapped_links(void **state) {
     assert_true(pid >= 0);
     if (pid == 0)
         swap_link();
-    for (int i = 0; i < 1500; i++) {
+    for (int i = 0; i < 500; i++) {
         rm_contested("t");
         rm_contested("link");
         mkdir(at("t"), 0777); /* what is there already is as good, also if it is a link */

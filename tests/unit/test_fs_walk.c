@@ -584,7 +584,7 @@ static void swapped_links(void **state) {
     if (pid == 0)
         meddle();
     size_t read_it = 0;
-    for (int i = 0; i < 3000; i++) {
+    for (int i = 0; i < 1000; i++) {
         struct buf b;
         struct fs_walk w = ALL(at("t"));
         walk(&w, &b);

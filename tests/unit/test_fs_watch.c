@@ -212,6 +212,8 @@ static void found_and_reported(void **state) {
     assert_true(feed());
     assert_int_equal(rmdir(at("y")), 0);
     make_link("a", "y");
+    assert_true(catch_up());
+    assert_int_equal(set.dirs, 4);
     EXPECT(w, "y");
     make_file("a/f", "");
     EXPECT(w, "a/f");
@@ -345,6 +347,27 @@ static void share_a_directory(void **state) {
     settle();
     make_file("d/e/f", "z");
     assert_false(feed());
+    end();
+}
+
+/* What is to be removed is not, when somebody has come for it meanwhile. */
+static void wanted_again(void **state) {
+    (void)state;
+    make_dir("d");
+    begin();
+    watch(&watches[0], "d", false);
+    fs_watch_fini(&watches[0]);
+    struct fs_watch_scan s;
+    struct err e = ERR_INIT;
+    fs_watch_scan_init(&s, fd);
+    assert_int_equal(fs_watch_open_root(&s, at("d"), &e), 0);
+    assert_int_equal(fs_watch_init(&watches[1], &set, s.root, s.directory, false), 0);
+    fs_watch_adopt(&set, &watches[1], &s);
+    fs_watch_scan_fini(&s);
+    assert_int_equal(set.unused.len, sizeof(int));
+    settle();
+    make_file("d/f", "");
+    EXPECT(&watches[1], "d/f");
     end();
 }
 
@@ -484,6 +507,7 @@ int main(void) {
         scratch_test(root_moved),
         scratch_test(directory_of_a_file_removed),
         scratch_test(share_a_directory),
+        scratch_test(wanted_again),
         scratch_test(failed_setup),
         scratch_test(strange_events),
         scratch_test(at_random),

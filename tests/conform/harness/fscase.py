@@ -1,6 +1,7 @@
 """What the cases about files share: the fixture tree, its URIs, calls and their effects."""
 
 import os
+import stat
 import time
 import urllib.parse
 
@@ -12,7 +13,8 @@ WALK = {"maxDepth": 8, "maxDirectories": 100, "maxEntries": 1000, "followDirecto
 PATHS = ["f", "empty", "nope", "nope/x", "f/x", "f/x/y", "d", "d/f", "d/e/f", "ed", "full", "lnk",
          "lnk/x", "abs", "dl", "dl/f", "dl/e/f", "dl/nope", "ll", "dang", "dang/x", "dangdeep",
          "dang-in-dir", "loop1", "loop1/x", "self", "fifo", "fifo/x", "fifolnk", "sock", "null",
-         "null/x", "nulllnk", "hl", "ro", "noperm", "suid", "dl/../f", "d/", "f/", "dl/", "lnk/",
+         "null/x", "nulllnk", "blk", "hl", "ro", "noperm", "suid", "dl/../f", "d/", "f/", "dl/",
+         "lnk/",
          "d/./f", "long", "toolong", "rodir/f", "rodir/new", "locked/f", "locked/nope", "locked",
          "xonly/f", "xonly/new", "xonly", "ronly", "ronly/f", "lnk-locked", "others",
          "others-dir/f",
@@ -51,6 +53,7 @@ def build(root, user, only=None):
     t.socket("sock")
     t.link_outside("nulllnk", "/dev/null")
     t.device("null")
+    t.device("blk", stat.S_IFBLK, 240, 0)  # of no driver
     t.file("hard", b"hard")
     t.hard("hl", "hard")
     t.file("ro", b"ro", 0o444)

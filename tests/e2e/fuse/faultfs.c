@@ -360,6 +360,7 @@ int main(int argc, char *argv[]) {
     umask(0);
     /* The library sends it to the thread of an interrupted call, and sets no handler. */
     signal(SIGUSR1, ignore);
+    signal(SIGPIPE, SIG_IGN);
     struct fuse_args args = FUSE_ARGS_INIT(1, argv);
     struct fuse *f = fuse_new(&args, &operations, sizeof operations, NULL);
     if (f == NULL || fuse_mount(f, argv[2]) != 0)
