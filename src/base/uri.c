@@ -385,6 +385,20 @@ int uri_to_path(struct str in, char **path, struct err *e) {
     return r;
 }
 
+int uri_canonical(struct str in, struct buf *b) {
+    _cleanup_err_ struct err e = ERR_INIT;
+    struct uri u = {.host = BUF_INIT(URI_TEXT_MAX), .path = BUF_INIT(URI_TEXT_MAX)};
+    _cleanup_free_ char *path = NULL;
+    bool native = in.n > 0 && in.p[0] == '/';
+    int r = native ? uri_to_path(in, &path, &e) : uri_parse(&u, in, &e);
+    if (r == 0 && native)
+        r = uri_from_path(b, str_of(path));
+    else if (r == 0)
+        r = buf_putf(b, "file://%.*s", (int)u.path.len, u.path.len > 0 ? u.path.p : "");
+    uri_fini(&u);
+    return r;
+}
+
 int uri_from_path(struct buf *b, struct str path) {
     size_t len = b->len;
     bool opaque = uri_drive_len(path, false) > 0;

@@ -19,5 +19,11 @@
  */
 MUST_CHECK int uri_to_path(struct str in, char **path, struct err *e);
 
+/*
+ * Appends the URI that `in`, of which uri_to_path() has made a path, stands for: as it was written
+ * but for what no two writers agree on (dot segments, scheme, host). 0 or as buf_reserve().
+ */
+MUST_CHECK int uri_canonical(struct str in, struct buf *b);
+
 /* Appends the URI of an absolute native path. 0 or as buf_reserve(). */
 MUST_CHECK int uri_from_path(struct buf *b, struct str path);

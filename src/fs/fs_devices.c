@@ -19,9 +19,13 @@ void fs_devices_init(struct fs_devices *d) {
     for (size_t i = 0; i < FS_DEVICES_MAX; i++)
         atomic_init(&d->slot[i], 0);
     atomic_init(&d->next, 0);
+    d->root = -1;
+    d->root_id = 0;
+}
+
+void fs_devices_hold_root(struct fs_devices *d) {
     struct statx st;
     d->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    d->root_id = 0;
     if (d->root >= 0 && fs_statx(d->root, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, &st) == 0)
         d->root_id = device_id(&st);
 }

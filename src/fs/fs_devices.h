@@ -37,7 +37,11 @@ enum fs_device {
     FS_DEVICE_NOATIME,  /* reads never write it */
 };
 
+/* Knows nothing, holds nothing. */
 void fs_devices_init(struct fs_devices *d);
+
+/* Holds "/" open from now on, for shorter ways to files on its mount. */
+void fs_devices_hold_root(struct fs_devices *d);
 void fs_devices_fini(struct fs_devices *d);
 
 /* The kind of the mount of "/"; what is opened below d->root without leaving it is of that kind. */

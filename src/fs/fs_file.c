@@ -99,8 +99,8 @@ static bool file_beyond(uint64_t offset, size_t n) {
 }
 
 ssize_t fs_pread(int fd, void *dst, size_t n, uint64_t offset) {
-    if (file_beyond(offset, n))
-        return -EINVAL;
+    if (file_beyond(offset, n)) /* a file that is not open to read is so, wherever */
+        return (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY ? -EBADF : -EINVAL;
     size_t done = 0;
     while (done < n) {
         ssize_t r = pread(fd, (char *)dst + done, n - done, (off_t)(offset + done));

@@ -37,7 +37,7 @@ MUST_CHECK int fs_try_open_read(const struct fs_devices *d, const char *path, st
 
 /*
  * Whether a quick file can be read without writing its access time, for which the kernel might
- * have to wait. Holds for a while; a file from fs_try_open_read() is settled. Never waits itself.
+ * have to wait. Holds for a while; fs_try_open_read() has asked already. Never waits itself.
  */
 bool fs_try_settle(struct fs_file *f);
 

@@ -157,16 +157,35 @@ static int walk_set_path(struct walk *w, struct str name) {
     return r;
 }
 
+/* Appends the URI of a directory: that of the root, as it was asked for, and the rest. */
+static int walk_put_dir_uri(struct walk *w, struct str path) {
+    const char *root = w->args->path;
+    if (w->args->uri == NULL)
+        return uri_from_path(&w->uri, path);
+    struct str uri = str_of(w->args->uri), rest = path;
+    size_t n = root[1] == '\0' ? 0 : strlen(root); /* "/" is part of the rest */
+    rest.p += n;
+    rest.n -= n;
+    if (rest.n <= 1)
+        return buf_put(&w->uri, uri.p, uri.n);
+    int r = buf_put(&w->uri, uri.p, uri.n - (uri.p[uri.n - 1] == '/'));
+    if (r == 0)
+        r = buf_putc(&w->uri, '/');
+    return r == 0 ? walk_put_name_uri(&w->uri, (struct str){rest.p + 1, rest.n - 1}) : r;
+}
+
 /* Sets both to those of the directory itself. */
 static int walk_set_dir(struct walk *w) {
     struct str path = {w->first->path, w->first->path_len};
     w->uri.len = w->path.len = 0;
-    int r = uri_from_path(&w->uri, path);
+    int r = walk_put_dir_uri(w, path);
     if (r == 0)
         r = buf_put(&w->path, path.p, path.n);
+    if (r < 0)
+        return r;
     w->opaque = memmem(w->uri.p, w->uri.len, "/%00/", 5) != NULL;
-    w->uri_len = w->uri.len - (path.n == 1);
-    return r;
+    w->uri_len = w->uri.len - (w->uri.p[w->uri.len - 1] == '/');
+    return 0;
 }
 
 /* "C:" in the root directory. */
@@ -437,7 +456,7 @@ static int walk_finish(struct walk *w) {
     return r == 0 ? buf_putz(w->entries, w->truncated ? "true}" : "false}") : r;
 }
 
-static int walk_check(const struct fs_walk *a, struct err *e) {
+int fs_walk_check(const struct fs_walk *a, struct err *e) {
     if (a->max_directories == 0 || a->max_entries == 0)
         return err_set(e, ERR_INVALID_REQUEST, "filesystem walk limits must be greater than zero");
     if (a->max_depth <= FS_WALK_DEPTH_MAX && a->max_directories <= FS_WALK_DIRECTORIES_MAX &&
@@ -461,7 +480,7 @@ static void walk_fini(struct walk *w) {
 
 int fs_walk(const struct fs_walk *args, const atomic_bool *stop, struct buf *result,
             struct err *e) {
-    int r = walk_check(args, e);
+    int r = fs_walk_check(args, e);
     if (r < 0)
         return r;
     struct walk w = {

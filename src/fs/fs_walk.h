@@ -18,9 +18,13 @@
 
 struct fs_walk {
     const char *path;
+    const char *uri; /* of path, as the items' URIs are to begin; NULL: made from path */
     uint64_t max_depth, max_directories, max_entries;
     bool follow_directory_links, prune_hidden;
 };
+
+/* Whether the limits are allowed. 0, or -EINVAL with e set. */
+MUST_CHECK int fs_walk_check(const struct fs_walk *w, struct err *e);
 
 /*
  * Checks the limits, then walks and appends the result. Ends early, with ECANCELED, once *stop is

@@ -4,9 +4,10 @@
  * U+FFFD. Of a directory with more names than the walk may still look at only the first in that
  * order are kept, so that memory does not depend on the directory.
  *
- * Maxima: a quarter more names than asked for, and WALK_NAMES_BYTES for them. The latter is enough
- * for the 50,001 valid names of 255 bytes that the largest walk can want; only of names full of bad
- * bytes, which grow by being replaced, may fewer be kept: then `cut` is set.
+ * Maxima: a quarter more names than asked for, and WALK_NAMES_BYTES for them (twice that for the
+ * moment in which what is left of them is copied together). That is enough for the 50,001 valid
+ * names of 255 bytes that the largest walk can want; only of names full of bad bytes, which grow by
+ * being replaced, may fewer be kept: then `cut` is set.
  */
 
 #include "fs/fs_list.h"

@@ -6,22 +6,22 @@
 
 #define SLOTS_COUNT (SLOTS_SETS * SLOTS_EACH)
 #define SLOTS_ALIGN 64 /* the kernel copies this many at a time (BITS_PER_LONG) */
-#define SLOTS_TRIES 16
 
 static int slots_limit(const struct slots *s) {
     return s->first + SLOTS_COUNT;
 }
 
 /* Fills every free number below `limit` with the fence. False when descriptors are short. */
-static bool slots_fill(const struct slots *s, int limit) {
-    for (int fd = 0; fd < limit;) {
+static bool slots_fill(struct slots *s, int limit) {
+    int fd = 0;
+    while (fd >= 0 && fd < limit) {
         fd = fcntl(s->fence, F_DUPFD_CLOEXEC, 3);
-        if (fd < 0)
-            return false;
-        if (fd >= limit)
+        if (fd >= 0 && fd < limit)
+            s->filled[fd] = true;
+        else if (fd >= 0)
             close(fd);
     }
-    return true;
+    return fd >= 0;
 }
 
 /* Whether none of the numbers is in use already, by what we were started with. */
@@ -36,7 +36,7 @@ static bool slots_vacant(int first) {
 void slots_init(struct slots *s) {
     *s = (struct slots){.fence = -1};
     int limit = SLOTS_ALIGN;
-    for (int i = 0; i < SLOTS_TRIES && !slots_vacant(limit - SLOTS_COUNT); i++)
+    while (limit < SLOTS_MOST && !slots_vacant(limit - SLOTS_COUNT))
         limit += SLOTS_ALIGN;
     s->first = limit - SLOTS_COUNT;
     int fd = open("/", O_PATH | O_CLOEXEC);
@@ -53,8 +53,10 @@ void slots_init(struct slots *s) {
 void slots_fini(struct slots *s) {
     if (s->fence < 0)
         return;
-    for (int fd = s->first; fd < slots_limit(s); fd++)
-        close(fd);
+    for (int fd = 0; fd < slots_limit(s); fd++) {
+        if (s->filled[fd])
+            close(fd);
+    }
     util_close_fd(&s->fence);
 }
 

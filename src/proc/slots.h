@@ -17,12 +17,14 @@
 #include "proc/supervisor.h"
 
 #define SLOTS_SETS 8
-#define SLOTS_EACH 5 /* descriptors of one supervisor */
+#define SLOTS_EACH 5    /* descriptors of one supervisor */
+#define SLOTS_MOST 1024 /* the limit is not above this */
 
 struct slots {
     int fence; /* holds the place of what is not in use; -1: nothing is reserved, all is copied */
     int first; /* number of the first slot */
     struct supervisor *user[SLOTS_SETS]; /* borrowed; NULL = free */
+    bool filled[SLOTS_MOST];             /* numbers that we keep occupied */
 };
 
 /* Reserves them, and whatever is free below. Without enough descriptors it does nothing. */

@@ -85,7 +85,7 @@ enum rpc_outcome fs_open_run(struct rpc_call *c, void *params, struct buf *resul
     struct fs_params *p = params;
     struct fs_conn *f = fs_conn_get(c, e);
     if (f == NULL || fs_check_handle_id(p->handle_id, e) < 0 ||
-        fs_check(f->server, p, p->replace, e) < 0 || fs_check_new_handle(f, p->handle_id, e) < 0)
+        fs_check_new_handle(f, p->handle_id, e) < 0 || fs_check(f->server, p, p->replace, e) < 0)
         return RPC_ERROR;
     struct fs_open *o = calloc(1, sizeof *o);
     struct fs_handle *h = o != NULL ? fs_handle_new(f, p->handle_id, e) : NULL;

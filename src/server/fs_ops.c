@@ -1,4 +1,5 @@
 /* The fs methods that are one call: it runs in a thread, its result is the answer. */
+#include "base/uri.h"
 #include "fs/fs_copy.h"
 #include "fs/fs_dir.h"
 #include "fs/fs_meta.h"
@@ -75,7 +76,7 @@ static enum rpc_outcome fs_op_start(struct rpc_call *c, struct fs_params *p, boo
     op->params.arena = ARENA_INIT(0);
     op->params.why = ERR_INIT;
     p->path.native = p->destination.native = NULL;
-    p->memory = BUF_INIT(0);
+    p->memory = p->uri = BUF_INIT(0);
     op->result = BUF_INIT(FS_RESULT_MAX);
     op->job.work = work;
     op->job.finish = fs_op_finish;
@@ -100,7 +101,7 @@ enum rpc_outcome fs_write_file_run(struct rpc_call *c, void *params, struct buf 
     (void)result;
     struct fs_params *p = params;
     _cleanup_err_ struct err why = ERR_INIT;
-    if (p->why.code == 0 && fs_params_decode_data(p, &why) < 0) {
+    if (fs_params_decode_data(p, &why) < 0) {
         err_about(e, ERR_INVALID_REQUEST,
                   "fs/writeFile requires valid base64 dataBase64: ", err_str(&why), "");
         return RPC_ERROR;
@@ -164,11 +165,23 @@ enum rpc_outcome fs_read_directory_run(struct rpc_call *c, void *params, struct 
 static int fs_walk_work(struct fs_job *j) {
     struct fs_op *op = fs_op_of(j);
     op->params.walk.path = op->params.path.native;
+    op->params.walk.uri = op->params.uri.p;
     return fs_walk(&op->params.walk, &j->stop, &op->result, &j->err);
 }
 
 enum rpc_outcome fs_walk_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
     (void)result;
+    struct fs_params *p = params;
+    if (fs_walk_check(&p->walk, e) < 0)
+        return RPC_ERROR;
+    p->uri = BUF_INIT(FS_RESULT_MAX);
+    int r = uri_canonical(p->path.text, &p->uri);
+    if (r == 0)
+        r = buf_putc(&p->uri, '\0');
+    if (r < 0) {
+        err_os(e, ERR_INTERNAL, ENOMEM);
+        return RPC_ERROR;
+    }
     return fs_op_start(c, params, false, fs_walk_work, e);
 }
 

@@ -22,7 +22,7 @@ static const struct jsondec_field read_file_fields[] = {
     PARAM_HAS(fs_params, max_bytes, has_max_bytes, "maxBytes", JSONDEC_U64, JSONDEC_NULLABLE),
 };
 static const struct jsondec_struct read_file_struct =
-    PARAM_STRUCT("FsReadFileParams", read_file_fields);
+    PARAM_STRUCT("WireFsReadFileParams", read_file_fields);
 
 static const struct jsondec_field write_file_fields[] = {
     FS_PATH,
@@ -33,7 +33,7 @@ static const struct jsondec_field write_file_fields[] = {
     PARAM_OPT(fs_params, atomic, "atomic", JSONDEC_BOOL, JSONDEC_NULLABLE),
 };
 static const struct jsondec_struct write_file_struct =
-    PARAM_STRUCT("FsWriteFileParams", write_file_fields);
+    PARAM_STRUCT("WireFsWriteFileParams", write_file_fields);
 
 static const struct jsondec_field open_fields[] = {
     FS_HANDLE,
@@ -41,7 +41,7 @@ static const struct jsondec_field open_fields[] = {
     FS_SANDBOX,
     PARAM_OPT(fs_params, mode_node, "mode", JSONDEC_NODE, 0),
 };
-static const struct jsondec_struct open_struct = PARAM_STRUCT("FsOpenParams", open_fields);
+static const struct jsondec_struct open_struct = PARAM_STRUCT("WireFsOpenParams", open_fields);
 
 static const struct jsondec_field read_block_fields[] = {
     FS_HANDLE,
@@ -69,17 +69,17 @@ static const struct jsondec_field create_directory_fields[] = {
     FS_SANDBOX,
 };
 static const struct jsondec_struct create_directory_struct =
-    PARAM_STRUCT("FsCreateDirectoryParams", create_directory_fields);
+    PARAM_STRUCT("WireFsCreateDirectoryParams", create_directory_fields);
 
 static const struct jsondec_field get_metadata_fields[] = {FS_PATH, FS_FOLLOW, FS_SANDBOX};
 static const struct jsondec_struct get_metadata_struct =
-    PARAM_STRUCT("FsGetMetadataParams", get_metadata_fields);
+    PARAM_STRUCT("WireFsGetMetadataParams", get_metadata_fields);
 
 static const struct jsondec_field canonicalize_fields[] = {FS_PATH, FS_SANDBOX};
 static const struct jsondec_struct canonicalize_struct =
-    PARAM_STRUCT("FsCanonicalizeParams", canonicalize_fields);
+    PARAM_STRUCT("WireFsCanonicalizeParams", canonicalize_fields);
 static const struct jsondec_struct read_directory_struct =
-    PARAM_STRUCT("FsReadDirectoryParams", canonicalize_fields);
+    PARAM_STRUCT("WireFsReadDirectoryParams", canonicalize_fields);
 
 static const struct jsondec_field walk_options_fields[] = {
     PARAM(fs_walk, max_depth, "maxDepth", JSONDEC_USIZE),
@@ -95,7 +95,7 @@ static const struct jsondec_field walk_fields[] = {
     PARAM_SUB(fs_params, walk, "options", &walk_options_struct, JSONDEC_REQUIRED),
     FS_SANDBOX,
 };
-static const struct jsondec_struct walk_struct = PARAM_STRUCT("FsWalkParams", walk_fields);
+static const struct jsondec_struct walk_struct = PARAM_STRUCT("WireFsWalkParams", walk_fields);
 
 static const struct jsondec_field remove_fields[] = {
     FS_PATH,
@@ -104,7 +104,7 @@ static const struct jsondec_field remove_fields[] = {
     FS_FOLLOW,
     FS_SANDBOX,
 };
-static const struct jsondec_struct remove_struct = PARAM_STRUCT("FsRemoveParams", remove_fields);
+static const struct jsondec_struct remove_struct = PARAM_STRUCT("WireFsRemoveParams", remove_fields);
 
 static const struct jsondec_field copy_fields[] = {
     PARAM(fs_params, path.text, "sourcePath", JSONDEC_STR),
@@ -112,7 +112,7 @@ static const struct jsondec_field copy_fields[] = {
     PARAM(fs_params, recursive, "recursive", JSONDEC_BOOL),
     FS_SANDBOX,
 };
-static const struct jsondec_struct copy_struct = PARAM_STRUCT("FsCopyParams", copy_fields);
+static const struct jsondec_struct copy_struct = PARAM_STRUCT("WireFsCopyParams", copy_fields);
 
 /* Extensions. */
 
@@ -184,6 +184,7 @@ void fs_params_release(void *params) {
     buf_fini(&p->memory);
     free(p->path.native);
     free(p->destination.native);
+    buf_fini(&p->uri);
     err_fini(&p->why);
     arena_fini(&p->arena);
 }

@@ -28,6 +28,7 @@ struct fs_params {
     bool has_max_bytes;
     uint64_t mode; /* fs/setPermissions */
     struct fs_walk walk;
+    struct buf uri; /* fs/walk: of the path, as it came; owned */
     const struct json_node *sandbox;
 
     struct err why; /* of a path without a native form */

@@ -262,10 +262,22 @@ static struct watch_job *watch_next_update(struct fs_watch_conn *c) {
     return j;
 }
 
+/* Without watches there is no use for an inotify instance, of which users have few. */
+static void watch_close(struct fs_watch_conn *c) {
+    loop_io_del(&c->server->loop, &c->inotify);
+    if (c->inotify.fd >= 0)
+        fs_close_later(c->server, steal_fd(&c->inotify.fd));
+    fs_watch_set_fini(&c->set);
+}
+
 /* Begins the next job unless one runs; without one, events are read. */
 static void watch_pump(struct fs_watch_conn *c) {
     if (c->job != NULL)
         return;
+    if (c->watches == 0) {
+        watch_close(c);
+        return;
+    }
     c->job = watch_next_setup(c);
     if (c->job == NULL)
         c->job = watch_next_update(c);
@@ -300,7 +312,7 @@ static void watch_orphan(struct fs_watch_conn *c, struct watch_job *j) {
 
 void fs_watch_conn_fini(struct fs_watch_conn *c) {
     fs_missing_conn_fini(c);
-    loop_io_del(&c->server->loop, &c->inotify);
+    loop_io_del(&c->server->loop, &c->inotify); /* before a job may take the descriptor over */
     if (c->job != NULL)
         watch_orphan(c, c->job);
     for (struct list *n; (n = list_first(&c->setups)) != NULL;) {
@@ -309,9 +321,7 @@ void fs_watch_conn_fini(struct fs_watch_conn *c) {
     }
     for (struct list *n; (n = list_first(&c->set.watches)) != NULL;)
         watch_free(list_entry(n, struct watch, w.node));
-    fs_watch_set_fini(&c->set);
-    if (c->inotify.fd >= 0)
-        fs_close_later(c->server, steal_fd(&c->inotify.fd));
+    watch_close(c);
 }
 
 /* -- fs/watch -- */

@@ -32,7 +32,7 @@ struct fs_watch_conn {
     uint64_t missing_id;           /* the highest that was named */
     struct missing_watch *missing; /* the current one, also while it is set up; owned */
 
-    struct loop_io inotify; /* fd -1: none yet. Reads while no job runs. */
+    struct loop_io inotify; /* fd -1: there are no watches. Reads while no job runs. */
     struct fs_watch_set set;
     size_t watches;        /* those being set up included */
     struct list setups;    /* struct watch_job: waiting for their turn */

@@ -275,6 +275,7 @@ int server_init(struct server *s, struct options *opt, struct rlimit nofile, str
     if (r == 0)
         r = pool_init(&s->pool, &s->loop);
     fs_devices_init(&s->devices);
+    fs_devices_hold_root(&s->devices);
     if (r == 0)
         r = conn_host_init(&s->conns, &s->loop, &server_conn_ops, &opt->auth, s);
     if (r == 0)

@@ -239,7 +239,8 @@ def test_list_failing_file_system(files, faultfs):
 @pytest.fixture(scope="module")
 def crowd(nothing_left):  # pylint: disable=unused-argument
     """A directory of 50,000 files, with room to add some."""
-    path = Path(os.path.realpath(tempfile.mkdtemp()))
+    memory = "/dev/shm"
+    path = Path(os.path.realpath(tempfile.mkdtemp(dir=memory if os.path.isdir(memory) else None)))
     fd = os.open(path, os.O_RDONLY)
     for i in range(ENTRIES_MAX):
         os.close(os.open(f"f{i:05d}", os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=fd))

@@ -521,7 +521,6 @@ int main(void) {
         scratch_test(reads_proc),
         scratch_test(terminals),
         scratch_test(leases),
-        scratch_test(sizes),
         scratch_test(preads),
         scratch_test(replaces),
         scratch_test(replace_makes),

@@ -167,7 +167,7 @@ static void large_directory(void **state) {
         char name[32];
         snprintf(name, sizeof name, "%u", i);
         assert_int_equal(
-            i % 10 == 0 ? mkdirat(fd, name, 0777) : mknodat(fd, name, S_IFREG | 0644, 0), 0);
+            i % 100 == 0 ? mkdirat(fd, name, 0777) : mknodat(fd, name, S_IFREG | 0644, 0), 0);
     }
     close(fd);
     OK(rm(at("t"), &e));
@@ -372,7 +372,7 @@ static void swapped_links(void **state) {
     assert_true(pid >= 0);
     if (pid == 0)
         swap_link();
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < 300; i++) {
         rm_contested("t");
         rm_contested("link");
         mkdir(at("t"), 0777); /* what is there already is as good, also if it is a link */

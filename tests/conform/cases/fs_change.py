@@ -9,8 +9,7 @@ from harness.peer import b64
 from harness.values import BASE64
 
 NEW = ["new", "new/deep/er", "d/new", "dl/new", "dl/new/deep", "rodir/a/b", "xonly/a/b",
-       "locked/a/b",
-       "others-dir/a/b", "dang-in-dir/x", "new/", "new/../newer"]
+       "locked/a/b", "others-dir/a/b", "dang-in-dir/x", "new/", "new/../newer"]
 DIRECTORY = [(f"{'follow' if f else 'no-follow'}, {'recursive' if r else 'single'}",
               {"followSymlinks": f, "recursive": r}) for f in (True, False) for r in (True, False)]
 REMOVE = [(f"{mode}, {'forced' if force else 'unforced'}", {**params, "force": force})

@@ -6,15 +6,12 @@ from harness.case import case
 from harness.fscase import Files
 
 SOURCES = ["f", "empty", "suid", "noperm", "ro", "hl", "nope", "f/x", "lnk", "dang", "loop1", "dl",
-           "dl/",
-           "d", "ed", "full", "fifo", "sock", "null", "fifolnk", "dl/f", "locked", "locked/f",
-           "ronly",
-           "xonly", "rodir", "others", "others-dir", "sticky", "sticky/other"]
+           "dl/", "d", "ed", "full", "fifo", "sock", "null", "fifolnk", "dl/f", "locked",
+           "locked/f", "ronly", "xonly", "rodir", "others", "others-dir", "sticky", "sticky/other"]
 TARGETS = ["new", "new/", "new/deep", "d/new", "dl/new", "dl", "d", "ed", "empty", "noperm",
-           "others",
-           "dang", "dangdeep", "dang-in-dir", "loop1", "self", "f/x", "null", "sock", "full", "ro",
-           "rodir/new", "rodir/f", "locked/new", "xonly/new", "others-dir/new", "sticky/other",
-           "full/sub/in", "toolong", ""]
+           "others", "dang", "dangdeep", "dang-in-dir", "loop1", "self", "f/x", "null", "sock",
+           "full", "ro", "rodir/new", "rodir/f", "locked/new", "xonly/new", "others-dir/new",
+           "sticky/other", "full/sub/in", "toolong", ""]
 
 
 def add(source, user):

@@ -17,9 +17,9 @@ LOOKS = {
 }
 
 # Of the system, the same for both servers; nothing here is ever written to.
-SYSTEM = ["/", "/proc/version", "/proc/self/mem", "/proc/self/fd/0",
-          "/proc/self/status/x", "/proc/self/cwd", "/sys/kernel/mm/transparent_hugepage/enabled",
-          "/dev/null", "/dev/zero", "/dev/tty", "/dev/full", "/etc/passwd", "/etc", "/nope", "/..",
+SYSTEM = ["/", "/proc/version", "/proc/self/mem", "/proc/self/fd/0", "/proc/self/status/x",
+          "/proc/self/cwd", "/sys/kernel/mm/transparent_hugepage/enabled", "/dev/null",
+          "/dev/zero", "/dev/tty", "/dev/full", "/etc/passwd", "/etc", "/nope", "/..",
           "/root/nope", "/proc/1/environ", "/proc/1/root/etc", "/proc/1/fd"]
 
 

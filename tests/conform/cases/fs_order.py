@@ -21,9 +21,8 @@ CALLS = [("readFile", {"path": "file:///etc/hostname"}), ("open",
                    "recursive": False}),
          ("watchMissing", {"watchId": 1, "missing": []})]
 UNKNOWN = ["unwatchMissing", "move", "symlink", "search", "stat", "exists", "chmod", "append",
-           "truncate",
-           "readLink", "missingChanged", "glob", "flush", "sync", "discover", "join", "parent", "",
-           "readfile", "ReadFile", "rename", "watch", "unwatch", "setPermissions"]
+           "truncate", "readLink", "missingChanged", "glob", "flush", "sync", "discover", "join",
+           "parent", "", "readfile", "ReadFile", "rename", "watch", "unwatch", "setPermissions"]
 
 
 @case("before initialize")

@@ -58,12 +58,10 @@ PIPES = ["file:///C|/x", "file:///c|", "file:///x/C|/y", "file://h/C|/x", "file:
          "file://h|/x"]
 
 NAMES = ["sp ace", "per%cent", "per%25cent", "q?x", "h#x", "back\\slash", "ünï", "tab\tx",
-         "new\nline",
-         "semi;colon", " trail ", "C:", "a|b", "%41", "A", "%", "%4", "~", "...", "\x01\x7f",
-         "quo\"te",
-         "!\"#$%&'()*+,-.0123456789:;<=>?@AZ[\\]^_`az{|}~", "☃\U0001f600", "-rf", "\u2028",
-         "x\u0301",
-         b"n\xff", b"\xff\xfe", b"\xc3", b"\xed\xa0\x80", b"a\xe2\x82b"]
+         "new\nline", "semi;colon", " trail ", "C:", "a|b", "%41", "A", "%", "%4", "~", "...",
+         "\x01\x7f", "quo\"te", "!\"#$%&'()*+,-.0123456789:;<=>?@AZ[\\]^_`az{|}~", "☃\U0001f600",
+         "-rf", "\u2028", "x\u0301", b"n\xff", b"\xff\xfe", b"\xc3", b"\xed\xa0\x80",
+         b"a\xe2\x82b"]
 
 
 def forms():

@@ -45,10 +45,9 @@ RESTRICTED = {
                                                     "access": "deny"}),
 }
 READS = [("readFile", "f", {}), ("readFile", "lnk", {"followSymlinks": False}),
-         ("getMetadata", "d", {}),
-         ("canonicalize", "lnk", {}), ("readDirectory", "full", {}),
-         ("walk", "d", {"options": WALK}),
-         ("open", "f", {"handleId": "r"}), ("readFile", "nope", {})]
+         ("getMetadata", "d", {}), ("canonicalize", "lnk", {}), ("readDirectory", "full", {}),
+         ("walk", "d", {"options": WALK}), ("open", "f", {"handleId": "r"}),
+         ("readFile", "nope", {})]
 WRITES = [("writeFile", "f", {"dataBase64": "eA=="}), ("createDirectory", "new", {}),
           ("remove", "full", {}), ("open", "new", {"handleId": "w", "mode": "replace"})]
 

@@ -14,11 +14,9 @@ PATHS = ["f", "empty", "nope", "nope/x", "f/x", "f/x/y", "d", "d/f", "d/e/f", "e
          "lnk/x", "abs", "dl", "dl/f", "dl/e/f", "dl/nope", "ll", "dang", "dang/x", "dangdeep",
          "dang-in-dir", "loop1", "loop1/x", "self", "fifo", "fifo/x", "fifolnk", "sock", "null",
          "null/x", "nulllnk", "blk", "hl", "ro", "noperm", "suid", "dl/../f", "d/", "f/", "dl/",
-         "lnk/",
-         "d/./f", "long", "toolong", "rodir/f", "rodir/new", "locked/f", "locked/nope", "locked",
-         "xonly/f", "xonly/new", "xonly", "ronly", "ronly/f", "lnk-locked", "others",
-         "others-dir/f",
-         "others-dir/new", "sticky/other", "sticky/mine", "sticky/otherlnk", ""]
+         "lnk/", "d/./f", "long", "toolong", "rodir/f", "rodir/new", "locked/f", "locked/nope",
+         "locked", "xonly/f", "xonly/new", "xonly", "ronly", "ronly/f", "lnk-locked", "others",
+         "others-dir/f", "others-dir/new", "sticky/other", "sticky/mine", "sticky/otherlnk", ""]
 WAITS_ON_WRITE = ("fifo", "fifolnk")  # the reference waits for a reader
 
 

@@ -15,9 +15,7 @@ from .fstree import USER, Tree, entries
 from .values import BASE64, NUMBERS, WRONG, Literal
 
 NAMES = [b"a", b"b", b"c", b"d", b".hid", b"sp ace", b"per%41cent", b"%", b"h#x", b"q?x",
-         b"back\\slash", b'quo"te', b"C:",
-         b"c|",
-         b"semi;colon&=+", b"L" * 255, b"~", b"[x]{y}^`",
+         b"back\\slash", b'quo"te', b"C:", b"c|", b"semi;colon&=+", b"L" * 255, b"~", b"[x]{y}^`",
          b"\x01\x7f", b"...", b"-rf", b"%2e%2e", b" lead", b"trail ", b"x" * 100]
 # The reference cannot cope with the former in fs/walk, and a change of the latter sets off every
 # fs/watchMissing around it: where they are used, these methods are not.
@@ -32,10 +30,8 @@ SYSTEM = ["/", "/proc/version", "/proc/self/mem/x", "/dev/null", "/dev/tty", "/n
           "/sys/kernel/mm/transparent_hugepage/enabled", "/proc/self/status/x", "/etc/passwd"]
 READS = ("readFile", "getMetadata", "canonicalize", "readDirectory", "walk")
 WEIGHTS = {"readFile": 11, "open": 10, "readBlock": 12, "writeBlock": 10, "close": 4,
-           "writeFile": 12,
-           "createDirectory": 9, "getMetadata": 10, "canonicalize": 6, "readDirectory": 6,
-           "walk": 5,
-           "remove": 5, "copy": 14, "watchMissing": 2}
+           "writeFile": 12, "createDirectory": 9, "getMetadata": 10, "canonicalize": 6,
+           "readDirectory": 6, "walk": 5, "remove": 5, "copy": 14, "watchMissing": 2}
 LONGEST = 2500       # bytes of a path below the tree that is made on purpose
 MANY = 400           # entries, at which the tree is cut back
 COPIED = 120         # entries that one copy may make
