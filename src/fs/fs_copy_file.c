@@ -40,20 +40,21 @@ static int copy_buffered(int in, int out, const atomic_bool *stop) {
     }
 }
 
-/* Files of /proc and the like seem empty to the kernel's copy: what gave nothing is read. */
+/*
+ * That the kernel's copy gives nothing need not be the end: files of /proc seem empty to it, and
+ * files of FUSE may end where a read was short, or failed. So the rest, if any, is read.
+ */
 static int copy_data(int in, int out, const atomic_bool *stop) {
-    bool begun = false;
     for (;;) {
         if (copy_stopped(stop))
             return -ECANCELED;
         ssize_t n = copy_file_range(in, NULL, out, NULL, COPY_STEP, 0);
         if (n < 0 && errno == EINTR)
             continue;
-        if (!begun && (n == 0 || (n < 0 && copy_needs_buffer(errno))))
+        if (n == 0 || (n < 0 && copy_needs_buffer(errno)))
             return copy_buffered(in, out, stop);
-        if (n <= 0)
-            return n < 0 ? -errno : 0;
-        begun = true;
+        if (n < 0)
+            return -errno;
     }
 }
 

@@ -99,8 +99,10 @@ static bool file_beyond(uint64_t offset, size_t n) {
 }
 
 ssize_t fs_pread(int fd, void *dst, size_t n, uint64_t offset) {
-    if (file_beyond(offset, n)) /* a file that is not open to read is so, wherever */
-        return (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY ? -EBADF : -EINVAL;
+    if (file_beyond(offset, n)) { /* the kernel's order: a bad offset, how it is open, the end */
+        bool closed = offset <= INT64_MAX && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY;
+        return closed ? -EBADF : -EINVAL;
+    }
     size_t done = 0;
     while (done < n) {
         ssize_t r = pread(fd, (char *)dst + done, n - done, (off_t)(offset + done));

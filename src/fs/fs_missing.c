@@ -14,6 +14,8 @@
 #define MISSING_SELF (IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF)
 #define MISSING_NAMES (IN_ATTRIB | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO)
 
+#define MISSING_DRAIN 16384 /* bytes of events read at a time */
+
 #define MISSING_ZFS_MAGIC 0x2FC12FC1
 #define MISSING_BCACHEFS_MAGIC 0xCA451A4E
 
@@ -97,21 +99,37 @@ static int missing_check_path(const char *path, bool present) {
     return S_ISLNK(st.st_mode) ? -ELOOP : 0;
 }
 
+/* Forgets the events of an earlier watch. */
+static void missing_drain(int fd) {
+    char buf[MISSING_DRAIN];
+    while (read(fd, buf, sizeof buf) > 0)
+        ;
+}
+
 int fs_missing_open(struct fs_missing *m) {
     int r = missing_list_dirs(m);
     if (r < 0)
         return r;
+    if (m->fd >= 0)
+        missing_drain(m->fd);
+    else if ((m->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) < 0)
+        return -errno;
     m->mounts = open("/proc/self/mounts", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (m->mounts < 0)
-        return -errno;
-    m->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    if (m->fd < 0)
         return -errno;
     for (size_t i = 0; r == 0 && i < m->dirs; i++)
         r = missing_watch_dir(m, &m->dir[i]);
     for (size_t i = 0; r == 0 && i < m->count; i++)
         r = missing_check_path(m->path[i], m->present && i == m->count - 1);
     return r;
+}
+
+void fs_missing_stop(struct fs_missing *m) {
+    for (size_t i = 0; i < m->dirs; i++) {
+        if (m->dir[i].wd >= 0)
+            (void)inotify_rm_watch(m->fd, m->dir[i].wd); /* EINVAL: the directory is gone */
+    }
+    m->dirs = 0;
 }
 
 void fs_missing_fini(struct fs_missing *m) {
@@ -122,15 +140,51 @@ void fs_missing_fini(struct fs_missing *m) {
     m->count = m->dirs = 0;
 }
 
-/* Whether `name` in the directory is a path or lies above one. */
+static bool missing_is_ascii(struct str s) {
+    for (size_t i = 0; i < s.n; i++) {
+        if ((unsigned char)s.p[i] >= 0x80)
+            return false;
+    }
+    return true;
+}
+
+/*
+ * Whether two names may be one. There are directories that do not tell upper from lower case;
+ * beyond ASCII it depends on the file system what they take for the same.
+ */
+static bool missing_same_name(struct str a, struct str b) {
+    if (a.n == b.n && strncasecmp(a.p, b.p, a.n) == 0)
+        return true;
+    return !missing_is_ascii(a) || !missing_is_ascii(b);
+}
+
+/* Takes the next name off a path; n 0 at its end. */
+static struct str missing_next_name(struct str *path) {
+    if (path->n > 0) { /* the slash */
+        path->p++;
+        path->n--;
+    }
+    const char *slash = memchr(path->p, '/', path->n);
+    struct str name = {path->p, slash != NULL ? (size_t)(slash - path->p) : path->n};
+    path->p += name.n;
+    path->n -= name.n;
+    return name;
+}
+
+/* Whether `name` in the directory may be the path or lie above it. */
+static bool missing_leads_to(struct str dir, struct str name, struct str path) {
+    for (struct str in; (in = missing_next_name(&dir)).n > 0;) {
+        if (!missing_same_name(in, missing_next_name(&path)))
+            return false;
+    }
+    struct str next = missing_next_name(&path);
+    return next.n > 0 && missing_same_name(name, next);
+}
+
 static bool missing_wants(const struct fs_missing *m, const struct fs_missing_dir *d,
                           struct str name) {
     for (size_t i = 0; i < m->count; i++) {
-        const char *path = m->path[i];
-        if (strncmp(path, m->path[d->of], d->n) != 0 || path[d->n] != '/')
-            continue;
-        const char *next = path + d->n + 1;
-        if (strncmp(next, name.p, name.n) == 0 && (next[name.n] == '/' || next[name.n] == '\0'))
+        if (missing_leads_to((struct str){m->path[d->of], d->n}, name, str_of(m->path[i])))
             return true;
     }
     return false;

@@ -62,7 +62,7 @@ struct fs_watch_set {
 };
 
 void fs_watch_set_init(struct fs_watch_set *s);
-/* All watches must be gone. It stays usable, for another inotify instance. */
+/* All watches must be gone. */
 void fs_watch_set_fini(struct fs_watch_set *s);
 
 /*

@@ -1,6 +1,8 @@
 #include "net/outq.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <string.h>
 #include <sys/uio.h>
 
 #define OUTQ_IOVS 32
@@ -39,16 +41,12 @@ static size_t outq_seg_cap(size_t n) {
         return OUTQ_SMALL;
     if (n <= OUTQ_LARGE)
         return OUTQ_LARGE;
-    return n > OUTQ_BLOCK / 2 && n <= OUTQ_BLOCK ? OUTQ_BLOCK : n;
+    return n;
 }
 
-struct outq_seg *outq_seg_new(struct outq_pool *p, size_t n) {
-    size_t cap = outq_seg_cap(n);
-    struct outq_seg *s = NULL;
-    if (cap == OUTQ_LARGE)
-        s = outq_pop(&p->free, &p->count);
-    else if (cap == OUTQ_BLOCK)
-        s = outq_pop(&p->blocks, &p->block_count);
+/* A segment of that size, from the list of those kept or fresh. NULL when out of memory. */
+static struct outq_seg *outq_seg_make(size_t cap, struct outq_seg **list, size_t *count) {
+    struct outq_seg *s = outq_pop(list, count);
     if (s == NULL)
         s = malloc(sizeof *s + cap);
     if (s == NULL)
@@ -57,6 +55,20 @@ struct outq_seg *outq_seg_new(struct outq_pool *p, size_t n) {
     s->cap = cap;
     s->at = s->len = 0;
     return s;
+}
+
+/* A segment for messages. */
+static struct outq_seg *outq_seg_plain(struct outq_pool *p, size_t n) {
+    struct outq_seg *none = NULL;
+    size_t cap = outq_seg_cap(n), zero = 0;
+    return cap == OUTQ_LARGE ? outq_seg_make(cap, &p->free, &p->count)
+                             : outq_seg_make(cap, &none, &zero);
+}
+
+struct outq_seg *outq_seg_new(struct outq_pool *p, size_t n) {
+    if (n > OUTQ_BLOCK / 2 && n <= OUTQ_BLOCK)
+        return outq_seg_make(OUTQ_BLOCK, &p->blocks, &p->block_count);
+    return outq_seg_plain(p, n);
 }
 
 static void outq_push(struct outq_seg **list, size_t *count, struct outq_seg *s) {
@@ -92,24 +104,8 @@ void outq_fini(struct outq *q) {
     q->bytes = 0;
 }
 
-char *outq_reserve(struct outq *q, size_t n) {
-    struct outq_seg *t = q->tail;
-    if (t == NULL || t->cap - t->len < n) {
-        struct outq_seg *s = outq_seg_new(q->pool, n);
-        if (s == NULL)
-            return NULL;
-        outq_append(q, s);
-        t = s;
-    }
-    return t->data + t->len;
-}
-
-void outq_commit(struct outq *q, size_t n) {
-    q->tail->len += n;
-    q->bytes += n;
-}
-
-void outq_append(struct outq *q, struct outq_seg *chain) {
+/* Puts a chain at the end as it is. */
+static void outq_link(struct outq *q, struct outq_seg *chain) {
     if (q->tail == NULL)
         q->head = chain;
     else
@@ -120,8 +116,48 @@ void outq_append(struct outq *q, struct outq_seg *chain) {
     }
 }
 
+char *outq_reserve(struct outq *q, size_t n) {
+    struct outq_seg *t = q->tail;
+    if (t == NULL || t->cap - t->len < n) {
+        struct outq_seg *s = outq_seg_plain(q->pool, n);
+        if (s == NULL)
+            return NULL;
+        outq_link(q, s);
+        t = s;
+    }
+    return t->data + t->len;
+}
+
+void outq_commit(struct outq *q, size_t n) {
+    q->tail->len += n;
+    q->bytes += n;
+}
+
+/* Whether the bytes of a segment were copied to the end instead. */
+static bool outq_copy(struct outq *q, struct outq_seg *s) {
+    size_t n = s->len - s->at;
+    char *p = n > 0 && n <= s->cap / OUTQ_SPARSE ? outq_reserve(q, n) : NULL;
+    if (n > 0 && p == NULL)
+        return false;
+    if (n > 0) {
+        memcpy(p, s->data + s->at, n);
+        outq_commit(q, n);
+    }
+    outq_seg_drop(q->pool, s);
+    return true;
+}
+
+void outq_append(struct outq *q, struct outq_seg *chain) {
+    while (chain != NULL) {
+        struct outq_seg *s = chain;
+        chain = steal_ptr(&s->next);
+        if (!outq_copy(q, s))
+            outq_link(q, s);
+    }
+}
+
 void outq_move(struct outq *q, struct outq *src) {
-    outq_append(q, steal_ptr(&src->head));
+    outq_link(q, steal_ptr(&src->head));
     src->tail = NULL;
     src->bytes = 0;
 }

@@ -16,6 +16,7 @@
 #define OUTQ_POOLED 4            /* large segments kept by the pool */
 #define OUTQ_BLOCK (1400 * 1024) /* holds 1 MiB of a file, encoded */
 #define OUTQ_BLOCKS_POOLED 4     /* such segments kept, until outq_pool_trim() */
+#define OUTQ_SPARSE 4            /* a segment is nearly empty with less than 1/4 in use */
 
 struct outq_seg {
     struct outq_seg *next;
@@ -58,7 +59,10 @@ void outq_fini(struct outq *q);
 char *outq_reserve(struct outq *q, size_t n);
 void outq_commit(struct outq *q, size_t n);
 
-/* Appends a chain of filled segments and owns it from now on. */
+/*
+ * Appends a chain of filled segments and owns it from now on. What is in those that are nearly
+ * empty is copied, so that few bytes never hold much memory.
+ */
 void outq_append(struct outq *q, struct outq_seg *chain);
 
 /* Moves everything from `src`, of the same pool, to the end of q. */

@@ -160,6 +160,7 @@ static struct rpc_peer *rpc_unlink(struct rpc_call *c) {
     if (p == NULL)
         return NULL;
     p->id_bytes -= c->id_len;
+    p->held_bytes -= c->held;
     if (c->parked)
         p->parked--;
     else
@@ -177,6 +178,23 @@ static void rpc_call_free(struct rpc_call *c) {
 void rpc_forget(struct rpc_call *c) {
     rpc_unlink(c);
     rpc_call_free(c);
+}
+
+void rpc_hold(struct rpc_call *c, size_t bytes) {
+    struct rpc_peer *p = c->peer;
+    if (bytes < c->held)
+        loop_defer(p->host->loop, &p->pump);
+    p->held_bytes += bytes;
+    p->held_bytes -= c->held;
+    c->held = bytes;
+}
+
+bool rpc_may_hold(const struct rpc_call *c, size_t bytes) {
+    struct rpc_peer *p = c->peer;
+    /* One that has begun must be able to end. */
+    bool may = c->held > 0 || p->held_bytes == 0 || p->held_bytes + bytes <= RPC_HELD_BYTES;
+    p->room_wanted |= !may;
+    return may;
 }
 
 struct buf *rpc_result_begin(struct rpc_call *c) {
@@ -211,7 +229,7 @@ void rpc_fail(struct rpc_call *c, const struct err *e) {
 bool rpc_stream_begin(struct rpc_call *c, struct str before, struct outq_seg *chain) {
     struct rpc_peer *p = c->peer;
     if (p->stream != NULL) {
-        p->stream_wanted = true;
+        p->room_wanted = true;
         return false;
     }
     p->stream = c;
@@ -353,7 +371,7 @@ static int rpc_parse(struct rpc_peer *p, const char *text, size_t n, bool utf8,
 /* -- order -- */
 
 static bool rpc_lane_free(const struct rpc_peer *p) {
-    return p->running < p->host->lanes;
+    return p->running < p->host->lanes && (p->running == 0 || p->held_bytes < RPC_HELD_BYTES);
 }
 
 /* The member `key` of the params, or of an object they wrap; NULL when there is none. */
@@ -474,6 +492,16 @@ static void rpc_expire_parked(struct rpc_peer *p) {
     }
 }
 
+/* Tells those that wait for it, as long as there is room. */
+static void rpc_tell_room(struct rpc_peer *p) {
+    p->room_wanted = false;
+    list_for_each(n, &p->calls) {
+        struct rpc_call *c = list_entry(n, struct rpc_call, node);
+        if (c->room != NULL && rpc_has_room(c))
+            c->room(c); /* may free c and no other */
+    }
+}
+
 static void rpc_on_pump(struct loop_task *t) {
     struct rpc_peer *p = container_of(t, struct rpc_peer, pump);
     for (struct list *n; rpc_lane_free(p) && (n = list_first(&p->queue)) != NULL;) {
@@ -483,10 +511,8 @@ static void rpc_on_pump(struct loop_task *t) {
         rpc_unqueue(p, w);
         rpc_run_waiting(p, w);
     }
-    if (p->stream_wanted && p->stream == NULL) {
-        p->stream_wanted = false;
-        rpc_peer_resume(p);
-    }
+    if (p->room_wanted)
+        rpc_tell_room(p);
     if (!p->ending)
         return;
     rpc_expire_parked(p);
@@ -506,11 +532,7 @@ bool rpc_has_room(const struct rpc_call *c) {
 }
 
 void rpc_peer_resume(struct rpc_peer *p) {
-    list_for_each(n, &p->calls) {
-        struct rpc_call *c = list_entry(n, struct rpc_call, node);
-        if (c->room != NULL && rpc_has_room(c))
-            c->room(c); /* may free c and no other */
-    }
+    rpc_tell_room(p);
     if (!list_empty(&p->queue))
         loop_defer(p->host->loop, &p->pump);
 }

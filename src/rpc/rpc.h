@@ -9,7 +9,8 @@
  *
  * Maxima per connection: RPC_QUEUE_MAX requests or RPC_QUEUE_BYTES of text wait for a lane (then
  * input pauses until some have run); RPC_PARKED_MAX calls step aside (more are refused), and they
- * are not answered while the output queue is full; RPC_KEPT_ID_BYTES of ids of calls not answered.
+ * are not answered while the output queue is full; RPC_KEPT_ID_BYTES of ids of calls not answered;
+ * no call begins beside others that hold RPC_HELD_BYTES of data.
  */
 
 #include "base/buf.h"
@@ -23,6 +24,7 @@
 #define RPC_PARKED_MAX 1024
 #define RPC_KEY_MAX 4096                         /* bytes of an id that requests are ordered by */
 #define RPC_KEPT_ID_BYTES ((size_t)CONN_MSG_MAX) /* of the ids of kept calls */
+#define RPC_HELD_BYTES (32u << 20)               /* of the data of running calls */
 #define RPC_RESULT_MAX ((size_t)CONN_MSG_MAX)    /* bytes of one answer */
 
 struct rpc_peer;
@@ -96,7 +98,8 @@ struct rpc_peer {
     size_t parked;           /* of them, those that stepped aside */
     size_t parked_bytes;     /* what those hold; kept by their owners */
     struct rpc_call *stream; /* of them, the one whose answer is being sent piece by piece */
-    bool stream_wanted;      /* another one waits for its end */
+    size_t held_bytes;       /* what they said they hold */
+    bool room_wanted;        /* one of them waits for room: to stream, or to hold more */
     struct loop_task pump;
 };
 
@@ -107,6 +110,7 @@ struct rpc_call {
     char *id;              /* JSON text of the id; owned by a kept call, else borrowed */
     size_t id_len;
     size_t method; /* index in the table; its end for an unknown one */
+    size_t held;   /* bytes; see rpc_hold() */
     bool parked;   /* it stepped aside */
     void *user;
     void (*cancelled)(struct rpc_call *c); /* the connection is gone; must free the call */
@@ -143,6 +147,13 @@ struct rpc_call *rpc_keep(struct rpc_call *c, struct err *e);
 
 /* The same, stepping aside. NULL with e set, also when too many already have. */
 struct rpc_call *rpc_park(struct rpc_call *c, struct err *e);
+
+/*
+ * Says how many bytes of data a kept call holds from now on, its answer in the making included.
+ * rpc_may_hold() tells whether it may hold so many; when not, `room` follows.
+ */
+void rpc_hold(struct rpc_call *c, size_t bytes);
+MUST_CHECK bool rpc_may_hold(const struct rpc_call *c, size_t bytes);
 
 /*
  * Answers a kept call whose peer is set: append the result's JSON to the buffer, then

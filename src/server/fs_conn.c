@@ -149,6 +149,7 @@ int fs_job_keep(struct fs_conn *f, struct fs_job *j, struct rpc_call *c, struct 
     }
     j->call->user = j;
     j->call->cancelled = fs_job_cancelled;
+    rpc_hold(j->call, j->bytes);
     return 0;
 }
 

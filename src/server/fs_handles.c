@@ -182,6 +182,7 @@ enum rpc_outcome fs_read_block_run(struct rpc_call *c, void *params, struct buf 
     b->offset = p->offset;
     b->len = len;
     b->seg = seg;
+    b->job.bytes = seg->cap;
     b->job.work = fs_read_block_work;
     b->job.finish = fs_read_block_finish;
     b->job.release = fs_read_block_release;
@@ -249,6 +250,7 @@ enum rpc_outcome fs_write_block_run(struct rpc_call *c, void *params, struct buf
     p->memory = BUF_INIT(0);
     w->data = p->bytes;
     w->n = p->bytes_n;
+    w->job.bytes = w->n;
     w->job.work = fs_write_block_work;
     w->job.finish = fs_write_block_finish;
     w->job.release = fs_write_block_release;

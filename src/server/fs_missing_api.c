@@ -17,8 +17,9 @@
 /* A watch, and the job that sets it up. */
 struct missing_watch {
     struct pool_job job;
+    struct list node; /* in conn->missing_all */
     struct server *server;
-    struct fs_watch_conn *conn; /* NULL: replaced, or the connection is gone */
+    struct fs_watch_conn *conn; /* NULL: gone */
     struct rpc_call *call;      /* kept while it is set up; NULL: nobody waits */
     bool running;               /* the job is with the pool */
     uint64_t id;
@@ -30,28 +31,36 @@ struct missing_watch {
 static void missing_free(struct missing_watch *w) {
     loop_io_del(&w->server->loop, &w->io);
     loop_io_del(&w->server->loop, &w->mounts);
-    if (w->m.fd >= 0)
+    list_remove(&w->node);
+    if (w->m.fd >= 0 && w->conn != NULL && w->conn->missing_fd < 0) {
+        fs_missing_stop(&w->m);
+        w->conn->missing_fd = steal_fd(&w->m.fd);
+    } else if (w->m.fd >= 0) {
         fs_close_later(w->server, steal_fd(&w->m.fd));
+    }
     fs_missing_fini(&w->m);
     free(w);
 }
 
 /* The watch is over; if it is still being set up, its job frees it. */
 static void missing_end(struct missing_watch *w) {
-    if (w->conn != NULL)
+    if (w->conn != NULL && w->conn->missing == w)
         w->conn->missing = NULL;
-    w->conn = NULL;
     if (!w->running)
         missing_free(w);
 }
 
 void fs_missing_conn_fini(struct fs_watch_conn *c) {
-    struct missing_watch *w = c->missing;
-    if (w == NULL)
-        return;
-    if (w->running && pool_cancel(&w->server->pool, &w->job))
-        w->running = false;
-    missing_end(w);
+    list_for_each(n, &c->missing_all) {
+        struct missing_watch *w = list_entry(n, struct missing_watch, node);
+        list_remove(n);
+        w->conn = NULL;
+        if (w->running && pool_cancel(&w->server->pool, &w->job))
+            w->running = false;
+        missing_end(w);
+    }
+    if (c->missing_fd >= 0)
+        fs_close_later(c->server, steal_fd(&c->missing_fd));
 }
 
 /* -- events -- */
@@ -90,13 +99,11 @@ static void missing_on_mounts(struct loop_io *io, uint32_t events) {
 static void missing_work(struct pool_job *j) {
     struct missing_watch *w = container_of(j, struct missing_watch, job);
     w->r = fs_missing_open(&w->m);
-    if (w->r < 0)
-        fs_missing_fini(&w->m); /* here, because it may block */
 }
 
 /* The events come after the answer, because they are read in a later turn of the loop. */
 static bool missing_begin(struct missing_watch *w) {
-    if (w->conn == NULL || w->r < 0)
+    if (w->conn == NULL || w->conn->missing != w || w->r < 0)
         return false;
     w->io = (struct loop_io){.fd = w->m.fd, .fn = missing_on_events};
     w->mounts = (struct loop_io){.fd = w->m.mounts, .fn = missing_on_mounts};
@@ -230,6 +237,7 @@ static enum rpc_outcome missing_start(struct fs_watch_conn *conn, struct rpc_cal
     w->server = conn->server;
     w->id = p->id;
     w->m = FS_MISSING_INIT;
+    list_init(&w->node);
     if (missing_put_paths(&w->m, p, e) < 0 || (w->call = rpc_keep(c, e)) == NULL) {
         missing_free(w);
         return RPC_ERROR;
@@ -237,7 +245,9 @@ static enum rpc_outcome missing_start(struct fs_watch_conn *conn, struct rpc_cal
     w->call->user = w;
     w->call->cancelled = missing_cancelled;
     w->conn = conn;
+    w->m.fd = steal_fd(&conn->missing_fd);
     conn->missing = w;
+    list_append(&conn->missing_all, &w->node);
     w->job.work = missing_work;
     w->job.done = missing_done;
     w->running = true;

@@ -104,7 +104,8 @@ static const struct jsondec_field remove_fields[] = {
     FS_FOLLOW,
     FS_SANDBOX,
 };
-static const struct jsondec_struct remove_struct = PARAM_STRUCT("WireFsRemoveParams", remove_fields);
+static const struct jsondec_struct remove_struct =
+    PARAM_STRUCT("WireFsRemoveParams", remove_fields);
 
 static const struct jsondec_field copy_fields[] = {
     PARAM(fs_params, path.text, "sourcePath", JSONDEC_STR),

@@ -93,10 +93,15 @@ static void fs_read_release(struct fs_job *j) {
     free(r);
 }
 
-/* Adds room for what is expected to follow, one byte more to see the end, up to `most` bytes. */
-static int fs_read_add_room(struct fs_read *r, uint64_t most) {
+/* How much to read: what is expected to follow, one byte more to see the end. */
+static uint64_t fs_read_next(const struct fs_read *r) {
     uint64_t left = r->file.size > r->at ? r->file.size - r->at + 1 : 1;
-    uint64_t want = MIN(MAX(left, (uint64_t)FS_QUICK_MAX), most);
+    uint64_t most = r->streaming ? FS_CHUNK : FS_FIRST_BYTES - MIN(r->at, FS_FIRST_BYTES - 1);
+    return MIN(MAX(left, (uint64_t)FS_QUICK_MAX), most);
+}
+
+/* Adds room for so many bytes. */
+static int fs_read_add_room(struct fs_read *r, uint64_t want) {
     struct outq_seg **tail = &r->chain;
     while (*tail != NULL)
         tail = &(*tail)->next;
@@ -136,11 +141,14 @@ static void fs_read_answer(struct fs_read *r) {
 
 /* Reads on when there is room for it; else rpc_call.room will. */
 static void fs_read_on(struct fs_read *r) {
+    struct rpc_call *c = r->job.call;
+    uint64_t want = fs_read_next(r);
+    size_t more = base64_encoded_len((size_t)want);
     r->job.pause = true;
-    if (r->streaming && r->job.call->peer->conn->outq.bytes > FS_AHEAD)
+    if (r->streaming ? c->peer->conn->outq.bytes > FS_AHEAD : !rpc_may_hold(c, more))
         return;
-    uint64_t most = r->streaming ? FS_CHUNK : FS_FIRST_BYTES - MIN(r->at, FS_FIRST_BYTES - 1);
-    if (fs_read_add_room(r, most) < 0) {
+    rpc_hold(c, c->held + more);
+    if (fs_read_add_room(r, want) < 0) {
         fs_read_no_memory(r);
         r->job.pause = false;
         return;
@@ -158,12 +166,14 @@ static void fs_read_pass(struct fs_read *r) {
         rpc_stream_end(c, steal_ptr(&r->chain), "\"}");
     } else if (r->streaming) {
         rpc_stream_put(c, steal_ptr(&r->chain));
+        rpc_hold(c, 0);
         fs_read_on(r);
     } else if (r->at < FS_FIRST_BYTES) {
         fs_read_on(r);
     } else if (rpc_stream_begin(c, STR_LIT(FS_READ_BEFORE), r->chain)) {
         r->chain = NULL;
         r->streaming = true;
+        rpc_hold(c, 0);
         fs_read_on(r);
     } else {
         r->job.pause = true; /* until the other stream has ended */

@@ -262,22 +262,10 @@ static struct watch_job *watch_next_update(struct fs_watch_conn *c) {
     return j;
 }
 
-/* Without watches there is no use for an inotify instance, of which users have few. */
-static void watch_close(struct fs_watch_conn *c) {
-    loop_io_del(&c->server->loop, &c->inotify);
-    if (c->inotify.fd >= 0)
-        fs_close_later(c->server, steal_fd(&c->inotify.fd));
-    fs_watch_set_fini(&c->set);
-}
-
 /* Begins the next job unless one runs; without one, events are read. */
 static void watch_pump(struct fs_watch_conn *c) {
     if (c->job != NULL)
         return;
-    if (c->watches == 0) {
-        watch_close(c);
-        return;
-    }
     c->job = watch_next_setup(c);
     if (c->job == NULL)
         c->job = watch_next_update(c);
@@ -291,6 +279,8 @@ static void watch_pump(struct fs_watch_conn *c) {
 void fs_watch_conn_init(struct fs_watch_conn *c, struct rpc_peer *peer) {
     *c = (struct fs_watch_conn){.server = server_of_peer(peer), .peer = peer};
     c->inotify = (struct loop_io){.fd = -1, .fn = watch_on_events};
+    list_init(&c->missing_all);
+    c->missing_fd = -1;
     list_init(&c->setups);
     fs_watch_set_init(&c->set);
 }
@@ -321,7 +311,9 @@ void fs_watch_conn_fini(struct fs_watch_conn *c) {
     }
     for (struct list *n; (n = list_first(&c->set.watches)) != NULL;)
         watch_free(list_entry(n, struct watch, w.node));
-    watch_close(c);
+    fs_watch_set_fini(&c->set);
+    if (c->inotify.fd >= 0)
+        fs_close_later(c->server, steal_fd(&c->inotify.fd));
 }
 
 /* -- fs/watch -- */

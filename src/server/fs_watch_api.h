@@ -11,8 +11,8 @@
  * keeps the events. Changes are told FS_WATCH_DELAY_MS after the first one; while the client is
  * slow (its output queue is high) they are collected on, in bounded memory (fs/fs_watch.h).
  *
- * Closing an inotify instance, or removing many watches from it, takes long enough to be left to a
- * thread.
+ * Closing an inotify instance takes long (20 ms), and a user has few of them (128): a connection
+ * keeps those it has, one for each kind of watch, until its end, when a thread closes them.
  */
 
 #include "fs/fs_watch.h"
@@ -30,9 +30,11 @@ struct fs_watch_conn {
     struct rpc_peer *peer;
 
     uint64_t missing_id;           /* the highest that was named */
-    struct missing_watch *missing; /* the current one, also while it is set up; owned */
+    struct missing_watch *missing; /* the current one, also while it is set up */
+    struct list missing_all;       /* the same, and those replaced while they are set up; owned */
+    int missing_fd;                /* an inotify instance for the next one, or -1 */
 
-    struct loop_io inotify; /* fd -1: there are no watches. Reads while no job runs. */
+    struct loop_io inotify; /* fd -1: none yet. Reads while no job runs. */
     struct fs_watch_set set;
     size_t watches;        /* those being set up included */
     struct list setups;    /* struct watch_job: waiting for their turn */

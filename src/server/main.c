@@ -43,7 +43,7 @@ static void main_tune_malloc(void) {
     mallopt(M_ARENA_MAX, 1); /* threads are there to wait, not to allocate */
 }
 
-static int main_serve(struct options *opt) {
+static int main_serve(struct options *opt, bool *hung) {
     _cleanup_err_ struct err e = ERR_INIT;
     struct server s;
     struct rlimit nofile = main_raise_nofile();
@@ -55,7 +55,21 @@ static int main_serve(struct options *opt) {
         sdnotify_send(opt->notify_socket, "READY=1");
     if (r == 0 && server_run(&s) < 0)
         code = main_fail("the event loop failed");
-    server_fini(&s);
+    *hung = !server_fini(&s);
+    return code;
+}
+
+/* Serves; standard input and output, which may be shared with others, are then as they were. */
+static int main_run(struct options *opt) {
+    int in_flags = fcntl(STDIN_FILENO, F_GETFL), out_flags = fcntl(STDOUT_FILENO, F_GETFL);
+    bool hung = false;
+    int code = main_serve(opt, &hung);
+    if (opt->listen == OPTIONS_LISTEN_STDIO) {
+        (void)fcntl(STDIN_FILENO, F_SETFL, in_flags);
+        (void)fcntl(STDOUT_FILENO, F_SETFL, out_flags);
+    }
+    if (hung) /* a thread still uses what it was given: nothing may be cleaned up */
+        _exit(code);
     return code;
 }
 
@@ -75,12 +89,7 @@ int main(int argc, char **argv) {
     if (options_unauthenticated_exposed(&opt))
         fprintf(stderr, "WARNING: listening beyond loopback without authentication; anyone who can "
                         "reach this port can run commands (see --ws-auth, --require-auth)\n");
-    int in_flags = fcntl(STDIN_FILENO, F_GETFL), out_flags = fcntl(STDOUT_FILENO, F_GETFL);
-    int code = main_serve(&opt);
-    if (opt.listen == OPTIONS_LISTEN_STDIO) { /* they may be shared with others */
-        (void)fcntl(STDIN_FILENO, F_SETFL, in_flags);
-        (void)fcntl(STDOUT_FILENO, F_SETFL, out_flags);
-    }
+    int code = main_run(&opt);
     options_fini(&opt);
     return code;
 }

@@ -314,14 +314,14 @@ static bool server_end_pool(struct server *s) {
     return pool_fini(&s->pool);
 }
 
-void server_fini(struct server *s) {
+bool server_fini(struct server *s) {
     s->stopping = true;
     conn_host_drop(&s->conns);
     server_end_sessions(s);
     if (!server_end_pool(s)) { /* a thread hangs: what it uses must stay, and the process ends */
         log_warn("a call of the file system hangs: not waiting for it");
         audit_close(&s->audit);
-        return;
+        return false;
     }
     for (struct list *n; (n = list_first(&s->dying)) != NULL;)
         job_free(list_entry(n, struct job, link)); /* only what could not be ended in time */
@@ -337,4 +337,5 @@ void server_fini(struct server *s) {
     buf_fini(&s->info);
     loop_fini(&s->loop);
     audit_close(&s->audit);
+    return true;
 }

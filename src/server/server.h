@@ -74,7 +74,8 @@ MUST_CHECK int server_listen(struct server *s, struct err *e);
 /* Runs until told to stop; every process is dead then. 0 or -errno. */
 MUST_CHECK int server_run(struct server *s);
 
-void server_fini(struct server *s);
+/* False: a call of the file system hangs in a thread. Nothing was given back, just exit. */
+bool server_fini(struct server *s);
 
 /*
  * Begins to stop: after the grace period, if there is one and processes run, connections get a

@@ -249,6 +249,7 @@ def test_set_permissions(files, tree, mode):
             files.chmod(tree / name, mode, followSymlinks=follow)
             assert stat.S_IMODE((tree / name).stat().st_mode) == mode
             assert files.metadata(tree / name, followSymlinks=follow)["mode"] == mode
+            (tree / name).chmod(0o700)
     assert (tree / "file").read_bytes() == b"twelve bytes"
 
 

@@ -255,23 +255,6 @@ def test_unwatch(watches, place):
     assert watches.wait_paths("one", "g") == {"g"}
 
 
-def test_no_instance_without_a_watch(server, place):
-    """The kernel gives a user few of them."""
-    watches = Watches(server.client(), place)
-    for path in (place, place / "missing"):
-        for _ in range(3):
-            if path == place:
-                watches.watch("w", path)
-                watches.unwatch("w")
-            else:
-                watches.error("w", path)
-        until(lambda: INOTIFY not in server.fd_targets(), "the end of the instance")
-    watches.watch("w", place)
-    (place / "f").touch()
-    assert watches.wait_paths("w", "f") == {"f"}
-    assert server.fd_targets().count(INOTIFY) == 1
-
-
 def test_unwatch_forgets_what_was_not_told(watches, place):
     """A change, at once the end of the watch, and no notification after the answer."""
     for i in range(20):

@@ -126,8 +126,8 @@ def test_written_in_place(files, place):
     """Inode, mode, owner and other names of the file stay."""
     path = place / "f"
     path.write_bytes(b"a longer content than before")
-    path.chmod(0o6751)
-    os.chown(path, 1234, 4321)
+    if os.geteuid() == 0:
+        os.chown(path, 1234, 4321)
     path.chmod(0o6751)
     os.link(path, place / "second")
     before = path.stat()
@@ -136,7 +136,8 @@ def test_written_in_place(files, place):
         files.write(path, content, followSymlinks=follow)
         assert (place / "second").read_bytes() == content
         after = path.stat()
-        assert (after.st_ino, after.st_uid, after.st_gid) == (before.st_ino, 1234, 4321)
+        assert (after.st_ino, after.st_uid, after.st_gid) \
+            == (before.st_ino, before.st_uid, before.st_gid)
         assert stat.S_IMODE(after.st_mode) & 0o777 == 0o751
 
 

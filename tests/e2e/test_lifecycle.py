@@ -147,7 +147,7 @@ def test_initialized_as_a_request(fresh):
 
 
 @pytest.mark.parametrize("method", [
-    "fs/readFile", "fs/open", "fs/close", "http/request", "capabilities/discoverV2",
+    "http/request", "capabilities/discoverV2",
     "capabilityRoots/discoverV1", "environmentConfig/read"])
 def test_methods_not_served_yet(client, method):
     assert client.error(method, {}) == (

@@ -120,6 +120,17 @@ static const struct happening happenings[] = {
     {"a", NULL, do_create, "b", false},
     {"a", NULL, do_create, "ab", false},
     {"ab", NULL, do_create, "a", false},
+    /* What a file system may take for the same. */
+    {"new", NULL, do_create, "NeW", true},
+    {"new", NULL, do_create, "\xC3\xA9", true},
+    {"\xC3\xA9", NULL, do_create, "new", true},
+    {"\xC3\xA9/new", NULL, do_create, "b", true},
+    {"x/\xC3\xA9", NULL, do_create, "b", false},
+    {"d/new", NULL, do_mkdir, "D", true},
+    {"d/new", NULL, do_create, "d/\xFF", true},
+    {"d/new", NULL, do_create, "empty/\xFF", false},
+    {"a", "d/c", do_create, "d/C", true},
+    {"a", "d/c", do_create, "d/cc", false},
     {"a", NULL, do_append, "file", false},
     {"a", NULL, do_remove, "file", false},
     {"a", NULL, do_rename_away, "file", false},
@@ -212,6 +223,21 @@ static void other_names_and_attributes(void **state) {
     unwatch();
 }
 
+/* Directories that may be one, too. */
+static void directories_of_one_name(void **state) {
+    (void)state;
+    make_dir("d");
+    make_dir("D");
+    assert_int_equal(watch_all((const char *const[]){"d/x", "D/y", NULL}, NULL), 0);
+    make_file("d/z", "");
+    assert_false(fired());
+    make_file("d/Y", "");
+    assert_true(fired());
+    make_file("D/x", "");
+    assert_true(fired());
+    unwatch();
+}
+
 /* A directory, and another path that begins with its name. */
 static void names_end_at_slashes(void **state) {
     (void)state;
@@ -221,6 +247,40 @@ static void names_end_at_slashes(void **state) {
     assert_false(fired());
     make_dir("d-q");
     assert_true(fired());
+    unwatch();
+}
+
+/* Another watch by the same instance does not hear what happened to the one before. */
+static void instance_used_again(void **state) {
+    (void)state;
+    make_file("file", "");
+    assert_int_equal(watch("a", "file"), 0);
+    int fd = m.fd, old = m.dir[m.dirs - 1].wd;
+    do_append("file");
+    fs_missing_stop(&m);
+    make_file("b", "");
+    m.fd = -1;
+    unwatch();
+    m = FS_MISSING_INIT;
+    m.fd = fd;
+    set_path("c");
+    set_path("file");
+    m.present = true;
+    do_chmod("file");
+    assert_int_equal(fs_missing_open(&m), 0);
+    assert_int_equal(m.fd, fd);
+    assert_int_not_equal(m.dir[m.dirs - 1].wd, old);
+    char buf[4096];
+    assert_int_equal(read(fd, buf, sizeof buf), -1);
+    make_file("a", "");
+    assert_false(fired());
+    make_file("c", "");
+    assert_true(fired());
+    fs_missing_stop(&m);
+    while (read(fd, buf, sizeof buf) > 0)
+        ;
+    make_file("d", "");
+    assert_int_equal(read(fd, buf, sizeof buf), -1);
     unwatch();
 }
 
@@ -485,7 +545,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         scratch_test(fires_for_what_matters),
         scratch_test(other_names_and_attributes),
+        scratch_test(directories_of_one_name),
         scratch_test(names_end_at_slashes),
+        scratch_test(instance_used_again),
         scratch_test(any_of_several),
         scratch_test(refuses),
         scratch_test(names_too_long),

@@ -145,6 +145,65 @@ static void large_segments_are_reused(void **state) {
     assert_int_equal(f.pool.count, OUTQ_POOLED);
 }
 
+/* A segment for n bytes of which `used` are filled with what comes next. */
+static struct outq_seg *filled(size_t n, size_t used) {
+    struct outq_seg *s = outq_seg_new(&f.pool, n);
+    assert_non_null(s);
+    for (; s->len < used; s->len++)
+        s->data[s->len] = (char)(f.put++ % 251);
+    return s;
+}
+
+static void sent_all(void) {
+    assert_int_equal(f.q.bytes, f.put - f.got);
+    for (int rounds = 0; f.got < f.put; rounds++) {
+        assert_in_range(rounds, 0, 1000);
+        assert_int_equal(outq_flush(&f.q, f.ours), 0);
+        take();
+    }
+    assert_int_equal(f.q.bytes, 0);
+}
+
+static void chains_in_order(void **state) {
+    (void)state;
+    static const size_t sizes[][2] = {{OUTQ_BLOCK, 10},     {OUTQ_BLOCK, OUTQ_BLOCK},
+                                      {OUTQ_BLOCK, 0},      {OUTQ_LARGE, OUTQ_LARGE / 4},
+                                      {OUTQ_SMALL, 2000},   {OUTQ_LARGE, OUTQ_LARGE / 4 + 1},
+                                      {OUTQ_BLOCK, 300000}, {OUTQ_BLOCK, 1}};
+    for (size_t start = 0; start < ARRAY_LEN(sizes); start++) {
+        struct outq_seg *chain = NULL, **end = &chain;
+        put(start % 2 * 100);
+        for (size_t i = start; i < ARRAY_LEN(sizes); i++) {
+            *end = filled(sizes[i][0], sizes[i][1]);
+            end = &(*end)->next;
+        }
+        outq_append(&f.q, chain);
+        put(7);
+    }
+    sent_all();
+}
+
+/* Many short answers, each made in a segment for a long one. */
+static void nearly_empty_segments_are_not_kept(void **state) {
+    (void)state;
+    for (int i = 0; i < 1000; i++)
+        outq_append(&f.q, filled(OUTQ_BLOCK, 20));
+    size_t memory = 0;
+    for (const struct outq_seg *s = f.q.head; s != NULL; s = s->next)
+        memory += s->cap;
+    assert_in_range(memory, 20 * 1000, 4 * 20 * 1000);
+    assert_in_range(f.pool.block_count, 1, OUTQ_BLOCKS_POOLED);
+    sent_all();
+}
+
+static void full_segments_are_not_copied(void **state) {
+    (void)state;
+    struct outq_seg *s = filled(OUTQ_BLOCK, OUTQ_BLOCK / 2);
+    outq_append(&f.q, s);
+    assert_ptr_equal(f.q.head, s);
+    sent_all();
+}
+
 static void the_peer_is_gone(void **state) {
     (void)state;
     put(10);
@@ -161,6 +220,9 @@ int main(void) {
         TEST(many_segments),
         TEST(adding_while_sending),
         TEST(large_segments_are_reused),
+        TEST(chains_in_order),
+        TEST(nearly_empty_segments_are_not_kept),
+        TEST(full_segments_are_not_copied),
         TEST(the_peer_is_gone),
     };
     signal(SIGPIPE, SIG_IGN);

@@ -85,8 +85,9 @@ async def direction(t):
     await files.see("open to write", "open", "f", handleId="w", mode="replace")
     await files.see("read it", "readBlock", handleId="w", offset=0, len=3)
     await files.see("write afterwards", "writeBlock", handleId="w", offset=0, chunk="YQ==")
-    await files.see("open to write again", "open", "f", handleId="w", mode="replace")
-    await files.see("read it, far away", "readBlock", handleId="w", offset=2**63 - 1, len=3)
+    for n in (63, 64):
+        await files.see(f"open to write {n}", "open", "f", handleId="w", mode="replace")
+        await files.see(f"read at {n}", "readBlock", handleId="w", offset=2**n - 1, len=3)
     await files.see("open to read", "open", "d/f", handleId="r")
     await files.see("write it", "writeBlock", handleId="r", offset=0, chunk="YQ==")
     await files.see("read afterwards", "readBlock", handleId="r", offset=0, len=3)
