@@ -31,7 +31,7 @@ struct utc utc_of(int64_t t) {
 
 void utc_text(char dst[UTC_TEXT_LEN + 1], const struct timespec *ts) {
     struct utc u = utc_of(ts->tv_sec);
-    snprintf(dst, UTC_TEXT_LEN + 1, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ",
-             (unsigned)u.year % 10000, u.month % 100, u.day % 100, u.hour % 100, u.minute % 100,
-             u.second % 100, (unsigned)(ts->tv_nsec / 1000000) % 1000);
+    snprintf(dst, UTC_TEXT_LEN + 1, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ", (unsigned)u.year % 10000,
+             u.month % 100, u.day % 100, u.hour % 100, u.minute % 100, u.second % 100,
+             (unsigned)(ts->tv_nsec / 1000000) % 1000);
 }

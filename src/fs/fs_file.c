@@ -128,16 +128,16 @@ static bool file_later(struct statx_timestamp a, struct statx_timestamp b) {
  * change, or older than a day.
  */
 static bool file_settled(const struct statx *st, bool noatime) {
-    return noatime || (file_later(st->stx_atime, st->stx_mtime) &&
-                       file_later(st->stx_atime, st->stx_ctime) &&
-                       time(NULL) - st->stx_atime.tv_sec < FILE_DAY - 1);
+    return noatime ||
+           (file_later(st->stx_atime, st->stx_mtime) && file_later(st->stx_atime, st->stx_ctime) &&
+            time(NULL) - st->stx_atime.tv_sec < FILE_DAY - 1);
 }
 
 bool fs_try_settle(struct fs_file *f) {
     struct statx st;
     const int flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
-    f->settled = f->quick && (f->noatime || (fs_statx(f->fd, "", flags, &st) == 0 &&
-                                             file_settled(&st, false)));
+    f->settled = f->quick &&
+                 (f->noatime || (fs_statx(f->fd, "", flags, &st) == 0 && file_settled(&st, false)));
     return f->settled;
 }
 

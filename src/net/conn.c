@@ -2,11 +2,8 @@
 
 #include "base/log.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -747,42 +744,15 @@ static struct conn *conn_new(struct conn_host *h, int in_fd, int out_fd) {
     return c;
 }
 
-void conn_peer_name(const struct sockaddr *addr, char dst[CONN_PEER_MAX]) {
-    char ip[INET6_ADDRSTRLEN] = "?";
-    if (addr->sa_family == AF_INET) {
-        const struct sockaddr_in *a = (const void *)addr;
-        inet_ntop(AF_INET, &a->sin_addr, ip, sizeof ip);
-        snprintf(dst, CONN_PEER_MAX, "%s:%u", ip, ntohs(a->sin_port));
-    } else if (addr->sa_family == AF_INET6) {
-        const struct sockaddr_in6 *a = (const void *)addr;
-        inet_ntop(AF_INET6, &a->sin6_addr, ip, sizeof ip);
-        snprintf(dst, CONN_PEER_MAX, "[%s]:%u", ip, ntohs(a->sin6_port));
-    } else {
-        snprintf(dst, CONN_PEER_MAX, "unix");
-    }
-}
-
-static void conn_set_option(int fd, int level, int name, int value) {
-    (void)setsockopt(fd, level, name, &value, sizeof value); /* tuning: failure is harmless */
-}
-
-static void conn_tune_tcp(int fd) {
-    conn_set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-    conn_set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-    conn_set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 30);
-    conn_set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 15);
-    conn_set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 90000);
-}
-
 int conn_accept(struct conn_host *h, int fd, const struct sockaddr *addr) {
     struct conn *c = conn_new(h, fd, -1);
     if (c == NULL) {
         close(fd);
         return -ENOMEM;
     }
-    conn_peer_name(addr, c->peer);
+    sock_peer_name(addr, c->peer);
     if (addr->sa_family != AF_UNIX)
-        conn_tune_tcp(fd);
+        sock_tune_tcp(fd);
     c->in = BUF_INIT(HTTP_HEAD_MAX + CONN_READ);
     ws_parser_init(&c->ws, CONN_MSG_EARLY_MAX);
     int r = loop_io_add(h->loop, &c->io, EPOLLIN | EPOLLRDHUP);

@@ -24,6 +24,7 @@
 #include "net/auth.h"
 #include "net/http.h"
 #include "net/outq.h"
+#include "net/sock.h"
 #include "net/spare.h"
 #include "net/ws.h"
 
@@ -37,7 +38,6 @@
 #define CONN_OUT_HIGH (512u << 10)
 #define CONN_OUT_LOW (128u << 10)
 #define CONN_READ 65536              /* bytes taken per turn of the loop */
-#define CONN_PEER_MAX 64             /* bytes of the name of a peer */
 #define CONN_METRICS_MAX (64u << 10) /* bytes of the text of /metrics */
 #define CONN_HEAD_MS 10000           /* for an HTTP head */
 #define CONN_BODY_MS 60000           /* without progress of a transfer */
@@ -128,11 +128,8 @@ struct conn {
     struct loop_timer timer; /* head deadline, ping, linger */
     struct loop_timer poll;  /* stdio on a file that epoll does not take */
     struct loop_task flush_task, free_task;
-    char peer[CONN_PEER_MAX]; /* "IP:PORT", "unix" or "stdio" */
+    char peer[SOCK_PEER_MAX]; /* "IP:PORT", "unix" or "stdio" */
 };
-
-/* "IP:PORT", or "unix": how a peer is called in logs. */
-void conn_peer_name(const struct sockaddr *addr, char dst[CONN_PEER_MAX]);
 
 /* Takes over a connected socket. 0 or -errno (the socket is closed). */
 MUST_CHECK int conn_accept(struct conn_host *h, int fd, const struct sockaddr *addr);

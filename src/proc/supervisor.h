@@ -53,8 +53,8 @@ struct supervisor {
     pid_t server;
     int fds[3]; /* what becomes 0, 1 and 2 of the command */
     int wake_fd;
-    bool tty;    /* fds[0] is a terminal to make the controlling one */
-    bool forked; /* set by supervisor_start(): memory is not shared but for this struct */
+    bool tty;      /* fds[0] is a terminal to make the controlling one */
+    bool forked;   /* set by supervisor_start(): memory is not shared but for this struct */
     unsigned keep; /* descriptors from this on are not even copied; 0: all are (slots.h) */
     const char *program;
     const char *search; /* PATH to look `program` up in, or NULL to take it as it is */
@@ -70,7 +70,7 @@ struct supervisor {
 
     /* Supervisor to server; valid as `phase` says. */
     _Atomic bool unshared; /* it has descriptors of its own: those it was given may be reused */
-    _Atomic bool reaping; /* the leader's pid may be somebody else's from now on */
+    _Atomic bool reaping;  /* the leader's pid may be somebody else's from now on */
     _Atomic int phase;
     int error;        /* errno of the failed step */
     int failed_limit; /* enum limits_kind that could not be set, or -1 */

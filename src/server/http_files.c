@@ -142,8 +142,9 @@ static int transfer_status(int r, const struct err *e) {
 static bool transfer_failed(struct transfer *t) {
     if (t->r >= 0)
         return false;
-    _cleanup_free_ char *text = strdup(err_msg(&t->err));
-    transfer_reply(t, transfer_status(t->r, &t->err), text ? text : "", NULL, t->left > 0);
+    char text[ERR_MSG_MAX + 1]; /* the request, and its error, are gone after the answer */
+    snprintf(text, sizeof text, "%s", err_msg(&t->err));
+    transfer_reply(t, transfer_status(t->r, &t->err), text, NULL, t->left > 0);
     return true;
 }
 

@@ -18,7 +18,7 @@
 
 /* Tells a client beyond the maximum why it is turned away; best effort. */
 static void listener_turn_away(struct server *s, int fd, const struct sockaddr *addr) {
-    char peer[CONN_PEER_MAX];
+    char peer[SOCK_PEER_MAX];
     static const char full[] = "HTTP/1.1 503 Service Unavailable\r\n"
                                "content-type: text/plain; charset=utf-8\r\n"
                                "content-length: 20\r\nconnection: close\r\n\r\n"
@@ -26,7 +26,7 @@ static void listener_turn_away(struct server *s, int fd, const struct sockaddr *
     (void)!send(fd, full, sizeof full - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     shutdown(fd, SHUT_WR);
     close(fd);
-    conn_peer_name(addr, peer);
+    sock_peer_name(addr, peer);
     report_turned_away(s, METRICS_CAPACITY, peer, 503, "too many connections");
 }
 

@@ -109,7 +109,7 @@ const struct option_spec options_table[OPT_COUNT] = {
                      .help = "Answer GET /metrics with figures about the server (Prometheus text)"},
     [OPT_HTTP_FILES] = {.name = "http-files",
                         .key = "httpFiles",
-                        .help = "Answer GET and PUT /v1/files?path=PATH with the raw bytes of files"},
+                        .help = "Answer GET and PUT /v1/files?path=PATH with raw bytes of files"},
     [OPT_SESSION_TTL] =
         {.name = "session-ttl",
          .value = "SECONDS",
