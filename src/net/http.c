@@ -438,7 +438,10 @@ static int http_put_decoded(struct str s, struct buf *b) {
     for (size_t i = 0; r == 0 && i < s.n; i++) {
         bool escape =
             s.p[i] == '%' && i + 2 < s.n && http_hex(s.p[i + 1]) >= 0 && http_hex(s.p[i + 2]) >= 0;
-        r = buf_putc(b, escape ? (char)(http_hex(s.p[i + 1]) << 4 | http_hex(s.p[i + 2])) : s.p[i]);
+        int c = s.p[i];
+        if (escape)
+            c = http_hex(s.p[i + 1]) << 4 | http_hex(s.p[i + 2]);
+        r = buf_putc(b, (char)c);
         i += escape ? 2 : 0;
     }
     return r;

@@ -347,7 +347,7 @@ static int watch_dirs(size_t n, bool make) {
     static char names[FS_MISSING_PATHS_MAX + 1][16];
     const char *list[FS_MISSING_PATHS_MAX + 1] = {NULL};
     for (size_t i = 0; i < n; i++) {
-        snprintf(names[i], sizeof names[i], "d%zu", i);
+        snprintf(names[i], sizeof names[i], "d%u", (unsigned)i);
         if (make)
             make_dir(names[i]);
         strcat(names[i], "/f");

@@ -122,6 +122,13 @@ FIRES = {
     "sibling that is not UTF-8": ("new", lambda w: [w.make(b"\xff")]),
     "sibling of what is not ASCII": ("é", lambda w: [w.make("new2")]),
     "non-ASCII elsewhere": ("d/new", lambda w: [w.make("ed/é")]),
+    "non-ASCII sibling written": ("new", lambda w: [w.append("é0")]),
+    "non-ASCII sibling removed": ("new", lambda w: [w.unlink("é0")]),
+    "non-ASCII sibling renamed": ("new", lambda w: [w.rename("é0", "e0")]),
+    "non-ASCII sibling gets a new mode": ("new", lambda w: [lambda: os.chmod(w.path("é0"), 0o600)]),
+    "sibling of a non-ASCII ancestor": ("é1/new", lambda w: [w.make("new2")]),
+    "write beside a non-ASCII ancestor": ("é1/new", lambda w: [w.append("f")]),
+    "ancestor in other case": ("d/new", lambda w: [w.make("D")]),
     "sibling made": ("new", lambda w: [w.make("new2")]),
     "sibling removed": ("new", lambda w: [w.unlink("f")]),
     "sibling written": ("new", lambda w: [w.append("f")]),
@@ -158,6 +165,9 @@ def add_fires(name, path, actions):
     @case(f"missing: {name}")
     async def fires(t):
         w = await Watcher.open(t)
+        if "non-ASCII" in name:
+            t.file("t/é0")
+            os.mkdir(w.path("é1"))
         await w.watch("watch", path)
         await w.after("fired", *actions(w))
         await w.after("once only", w.make("sticky/again"), w.make("new3"))
