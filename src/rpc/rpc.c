@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #define RPC_RESULT_KEEP (256 * 1024) /* a larger result buffer is given back */
+#define RPC_FRAME_ID_MAX (8u << 20)  /* bytes of an id that fits in one frame with a blob */
 
 /* A message that waits for a lane. */
 struct rpc_waiting {
@@ -68,13 +69,22 @@ static void rpc_send(struct rpc_peer *p, const struct str *parts, size_t count) 
         conn_commit(p->conn, n);
 }
 
+static bool rpc_id_fits(const struct rpc_peer *p, size_t n) {
+    return p->conn->stdio || n <= RPC_FRAME_ID_MAX;
+}
+
+static void rpc_too_large(struct rpc_peer *p) {
+    log_error("an answer is too large: ending %s", p->conn->peer);
+    conn_end(p->conn, 1011, "an answer is too large");
+}
+
 /* The same for a result with a blob in it. */
 static void rpc_send_blob(struct rpc_peer *p, struct str id) {
     struct rpc_host *h = p->host;
     struct buf *b = &h->result;
-    if (buf_putc(b, '}') < 0) {
+    if (!rpc_id_fits(p, id.n) || buf_putc(b, '}') < 0) {
         outq_seg_free(&p->conn->host->pool, steal_ptr(&h->blob));
-        conn_end(p->conn, 1011, "out of memory");
+        rpc_too_large(p);
         return;
     }
     const struct str before[] = {
@@ -93,8 +103,7 @@ static void rpc_send_result(struct rpc_peer *p, struct str id) {
     } else if (b->len > 0) {
         rpc_send(p, parts, ARRAY_LEN(parts));
     } else { /* every result has text: it did not fit */
-        log_error("an answer is too large: ending %s", p->conn->peer);
-        conn_end(p->conn, 1011, "an answer is too large");
+        rpc_too_large(p);
     }
     if (b->cap > RPC_RESULT_KEEP)
         buf_fini(b);
@@ -233,6 +242,8 @@ bool rpc_stream_begin(struct rpc_call *c, struct str before, struct outq_seg *ch
         return false;
     }
     p->stream = c;
+    if (!rpc_id_fits(p, c->id_len))
+        rpc_too_large(p); /* what follows is dropped */
     const struct str parts[] = {
         STR_LIT("{\"id\":"), {c->id, c->id_len}, STR_LIT(",\"result\":"), before};
     conn_stream(p->conn, &(struct conn_parts){parts, ARRAY_LEN(parts), chain, {NULL, 0}}, false);

@@ -57,6 +57,11 @@ void fs_close_later(struct server *s, int fd) {
     pool_submit(&s->pool, &c->job);
 }
 
+bool fs_closes_fast(const struct fs_file *f) {
+    struct stat st;
+    return f->quick && fstat(f->fd, &st) == 0 && st.st_nlink > 0;
+}
+
 /* -- jobs -- */
 
 static void fs_handle_unuse(struct fs_handle *h);
@@ -84,7 +89,7 @@ static void fs_conn_pump(struct fs_conn *f) {
 
 static void fs_job_work(struct pool_job *p) {
     struct fs_job *j = container_of(p, struct fs_job, job);
-    j->r = j->work(j);
+    j->r = atomic_load(&j->stop) ? -ECANCELED : j->work(j);
 }
 
 static void fs_job_finish(struct fs_job *j) {
@@ -249,15 +254,9 @@ void fs_handle_drop(struct fs_handle *h) {
         fs_handle_end(h);
 }
 
-/* Whether closing cannot take long: nothing to write back, no file to be removed with it. */
-static bool fs_handle_closes_fast(const struct fs_handle *h) {
-    struct stat st;
-    return h->busy == 0 && h->file.quick && fstat(h->file.fd, &st) == 0 && st.st_nlink > 0;
-}
-
 enum rpc_outcome fs_handle_close(struct fs_handle *h, struct rpc_call *c, struct buf *result,
                                  struct err *e) {
-    if (fs_handle_closes_fast(h)) {
+    if (h->busy == 0 && fs_closes_fast(&h->file)) {
         close(steal_fd(&h->file.fd));
         fs_handle_drop(h);
         return method_text(result, "{}");

@@ -85,6 +85,9 @@ void fs_job_free(struct fs_job *j);
 /* Closes a descriptor in a thread: that may block. */
 void fs_close_later(struct server *s, int fd);
 
+/* Whether closing cannot take long: nothing to write back, no file to be removed with it. */
+bool fs_closes_fast(const struct fs_file *f);
+
 /* -- handles -- */
 
 struct fs_handle {

@@ -85,7 +85,7 @@ static int fs_read_fill(struct fs_job *j) {
 static void fs_read_release(struct fs_job *j) {
     struct fs_read *r = container_of(j, struct fs_read, job);
     outq_seg_free(&j->server->conns.pool, r->chain);
-    if (r->file.fd >= 0 && r->file.quick)
+    if (r->file.fd >= 0 && fs_closes_fast(&r->file))
         close(r->file.fd);
     else if (r->file.fd >= 0)
         fs_close_later(j->server, r->file.fd);
