@@ -1,0 +1,114 @@
+"""What clients can make a server hold while it reads and writes files for them."""
+
+import json
+import threading
+
+import pytest
+
+from harness import procfs
+from harness.files import MIB, Files, uri
+from harness.rpc import b64
+from harness.settings import SANITIZED
+from harness.waiting import until, writable
+from harness.ws import TEXT, Closed, frame
+
+
+def address_space(pid):
+    return int(procfs.status(pid)["VmSize"].split()[0]) * 1024
+
+
+def sparse(path, size):
+    with open(path, "wb") as f:
+        f.truncate(size)
+    return path
+
+
+def check_growth(server, before, limit, measure=procfs.rss):
+    if not SANITIZED:
+        assert measure(server.pid) - before < limit
+
+
+def test_short_answers_of_large_requests(fleet, place):
+    """An answer that nobody reads takes what is in it, not what was asked for."""
+    server = fleet.start()
+    files = Files(server.client(rcvbuf=4096))
+    (place / "f").write_bytes(b"x")
+    files.open(place / "f", "h")
+    files.read_block("h", 0, MIB)
+    before = address_space(server.pid)
+    count = 5000
+    request = json.dumps({"id": 7, "method": "fs/readBlock",
+                          "params": {"handleId": "h", "offset": 0, "len": MIB}}).encode()
+    files.client.transport.send_bytes(frame(TEXT, request, key=b"\0\0\0\0") * count)
+    other = server.client()
+    other.sync()
+    check_growth(server, before, 64 * MIB, address_space)
+    files.client.wait(lambda: len(files.client.answers.get(7, ())) == count, "all answers")
+    assert all(a["result"] == {"chunk": "eA==", "eof": True} for a in files.client.answers[7])
+
+
+@pytest.mark.parametrize("size", [5 * MIB, 4 * MIB - 1])
+def test_reads_at_a_time(fleet, place, size):
+    """Many may run, but not all of them fill their memory."""
+    server = fleet.start("--concurrent-requests", "256")
+    files = Files(server.client(rcvbuf=4096))
+    files.metadata(place)
+    before = server.rss()
+    wanted = [files.send("readFile", sparse(place / f"f{i}", size)) for i in range(24)]
+    files.client.send("environment/status")
+    other = Files(server.client())
+    assert other.read(sparse(place / "other", MIB)) == bytes(MIB)
+    until(lambda: procfs.state(server.pid) == "S", "the server waits")
+    check_growth(server, before, 64 * MIB)
+    expected = b64(bytes(size))
+    for ident in wanted:
+        assert files.client.result(ident)["dataBase64"] == expected
+    files.client.sync()
+
+
+def test_writes_at_a_time(fleet, faultfs):
+    """Data of writes that hang; what follows is not taken in."""
+    server = fleet.start("--concurrent-requests", "256")
+    client = server.client()
+    before = server.rss()
+    paths = [faultfs.file(f"hang-write.{i}") for i in range(40)]
+    data = b64(bytes(8 * MIB))
+    texts = [client.encode("fs/writeFile", {"path": uri(path), "dataBase64": data})
+             for path in paths]
+
+    def send():
+        for _, text in texts:
+            client.transport.send_text(text)
+    sender = threading.Thread(target=send)
+    sender.start()
+    try:
+        for i in range(3):
+            faultfs.hangs("write", f"hang-write.{i}")
+        until(lambda: not writable(client.transport.sock, 0), "no more is taken")
+        check_growth(server, before, 240 * MIB)
+    finally:
+        faultfs.release()
+        sender.join()
+    for ident, _ in texts:
+        assert client.result(ident) == {}
+    assert {(faultfs.real / path.name).stat().st_size for path in paths} == {8 * MIB}
+
+
+@pytest.mark.parametrize("size", [10, 5 * MIB])
+def test_id_too_long_for_a_frame(fleet, place, size):
+    server = fleet.start(quiet=False)
+    files = Files(server.client())
+    sparse(place / "f", size)
+    ident = "x" * (9 * MIB)
+    if size == 10:
+        files.open(place / "f", "h")
+        method, params = "fs/readBlock", {"handleId": "h", "offset": 0, "len": 10}
+    else:
+        method, params = "fs/readFile", {"path": uri(place / "f")}
+    text = json.dumps({"id": ident, "method": method, "params": params})
+    files.client.transport.send_text(text)
+    with pytest.raises(Closed) as closed:
+        while files.client.transport.receive() is not None:
+            pass
+    assert (closed.value.code, closed.value.reason) == (1011, b"an answer is too large")
+    server.client().sync()
