@@ -108,6 +108,8 @@ static void ws_begin(struct ws_parser *p) {
         buf_fini(&p->msg);
     p->msg.max = p->max;
     p->msg_opcode = p->opcode;
+    p->valid = 0;
+    p->not_text = false;
 }
 
 /* Called with the length bytes complete. False after a failure. */
@@ -208,8 +210,30 @@ static size_t ws_take_control(struct ws_parser *p, const char *data, size_t n, s
     return take;
 }
 
+/* Bytes at the end that begin a character and lack its rest: 0 to 3. */
+static size_t ws_split_tail(const char *p, size_t n) {
+    for (size_t i = 1; i <= MIN(n, (size_t)3); i++) {
+        unsigned char c = (unsigned char)p[n - i];
+        if (c >= 0xC0)
+            return i < (c >= 0xF0 ? 4u : c >= 0xE0 ? 3u : 2u) ? i : 0;
+        if (c < 0x80)
+            break;
+    }
+    return 0;
+}
+
+/* Checks what was collected since the last time, while it is still in the caches. */
+static void ws_check_text(struct ws_parser *p) {
+    if (p->msg_opcode != WS_TEXT || p->not_text || p->msg.len == 0)
+        return;
+    size_t end = p->msg.len - (p->fin && p->left == 0 ? 0 : ws_split_tail(p->msg.p, p->msg.len));
+    p->not_text = !utf8_valid(p->msg.p + p->valid, end - p->valid);
+    p->valid = end;
+}
+
 static void ws_end_message(struct ws_parser *p, char *data, size_t n, struct ws_msg *m) {
-    if (p->msg_opcode == WS_TEXT && !utf8_valid(data, n))
+    bool checked = data == p->msg.p;
+    if (p->msg_opcode == WS_TEXT && (checked ? p->not_text : !utf8_valid(data, n)))
         ws_fail(p, m, 1007, "text message is not UTF-8");
     else
         *m = (struct ws_msg){.kind = WS_MESSAGE, .opcode = p->msg_opcode, .data = data, .n = n};
@@ -227,8 +251,10 @@ static size_t ws_take_data(struct ws_parser *p, char *data, size_t n, struct ws_
         ws_unmask(whole ? data : p->msg.p + p->msg.len, data, take, p->mask, p->done);
     p->done += take;
     p->left -= take;
-    if (!whole)
+    if (!whole) {
         p->msg.len += take;
+        ws_check_text(p);
+    }
     if (p->left > 0)
         return take;
     p->in_payload = false;

@@ -33,6 +33,8 @@ struct ws_msg {
 struct ws_parser {
     struct buf msg;   /* message under collection; its max was taken when the message began */
     size_t max;       /* largest frame and message from the next message on */
+    size_t valid;     /* bytes of `msg` that are known to be valid UTF-8 */
+    bool not_text;    /* some are known not to be */
     uint8_t head[14]; /* header bytes seen so far */
     uint8_t head_len; /* how many of them */
     uint8_t mask[4];
