@@ -8,6 +8,7 @@ import signal
 import socket
 import stat
 import subprocess
+import time
 from urllib.parse import quote
 
 import pytest
@@ -126,6 +127,15 @@ def own(fleet):
 
 def names(place):
     return sorted(os.listdir(place))
+
+
+def wait_full(server):
+    """Waits until the server has nothing more to do: its clients do not read."""
+    def idle():
+        before = procfs.switches(server.pid)
+        time.sleep(0.2)
+        return procfs.state(server.pid) == "S" and procfs.switches(server.pid) == before
+    until(idle, "the sockets are full")
 
 
 def check_alive(raw, place):
@@ -464,7 +474,7 @@ def test_half_close_during_a_slow_get(own, place):
     (place / "f").write_bytes(pattern(20 * MIB))
     raw = Raw(own, rcvbuf=4096)
     assert raw.begin_get(place / "f") == (200, 20 * MIB)
-    until(lambda: procfs.state(own.pid) == "S", "the socket is full")
+    wait_full(own)
     raw.sock.shutdown(socket.SHUT_WR)
     assert raw.take(20 * MIB) == pattern(20 * MIB)
     raw.wait_eof()
@@ -493,7 +503,7 @@ def test_slow_reader(own, place):
     slow = [Raw(own, rcvbuf=4096) for _ in range(8)]
     for raw in slow:
         assert raw.begin_get(place / "f") == (200, 100_000_000)
-    until(lambda: procfs.state(own.pid) == "S", "the sockets are full")
+    wait_full(own)
     check_alive(other, place)
     if not SANITIZED:
         assert own.rss() - before < 4 * MIB

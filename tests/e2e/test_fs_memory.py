@@ -2,6 +2,8 @@
 
 import json
 import threading
+import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -23,6 +25,26 @@ def sparse(path, size):
     return path
 
 
+def wait_idle(server):
+    """Waits until the server has nothing more to do, whatever waits for it."""
+    def idle():
+        before = procfs.switches(server.pid)
+        time.sleep(0.2)
+        return procfs.state(server.pid) == "S" and procfs.switches(server.pid) == before
+    until(idle, "the server waits")
+
+
+@contextmanager
+def sending(action):
+    """Sends from another thread, since it may take until something is read or let go."""
+    thread = threading.Thread(target=action)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
 def check_growth(server, before, limit, measure=procfs.rss):
     if not SANITIZED:
         assert measure(server.pid) - before < limit
@@ -36,14 +58,15 @@ def test_short_answers_of_large_requests(fleet, place):
     files.open(place / "f", "h")
     files.read_block("h", 0, MIB)
     before = address_space(server.pid)
-    count = 5000
+    count = 150_000  # about 7 MB of answers: what the socket takes, and some 3 MB more
     request = json.dumps({"id": 7, "method": "fs/readBlock",
                           "params": {"handleId": "h", "offset": 0, "len": MIB}}).encode()
-    files.client.transport.send_bytes(frame(TEXT, request, key=b"\0\0\0\0") * count)
-    other = server.client()
-    other.sync()
-    check_growth(server, before, 64 * MIB, address_space)
-    files.client.wait(lambda: len(files.client.answers.get(7, ())) == count, "all answers")
+    requests = frame(TEXT, request, key=b"\0\0\0\0") * count
+    with sending(lambda: files.client.transport.send_bytes(requests)):
+        wait_idle(server)
+        check_growth(server, before, 64 * MIB, address_space)
+        server.client().sync()
+        files.client.wait(lambda: len(files.client.answers.get(7, ())) == count, "all answers")
     assert all(a["result"] == {"chunk": "eA==", "eof": True} for a in files.client.answers[7])
 
 
@@ -56,10 +79,10 @@ def test_reads_at_a_time(fleet, place, size):
     before = server.rss()
     wanted = [files.send("readFile", sparse(place / f"f{i}", size)) for i in range(24)]
     files.client.send("environment/status")
+    wait_idle(server)
+    check_growth(server, before, 64 * MIB)
     other = Files(server.client())
     assert other.read(sparse(place / "other", MIB)) == bytes(MIB)
-    until(lambda: procfs.state(server.pid) == "S", "the server waits")
-    check_growth(server, before, 64 * MIB)
     expected = b64(bytes(size))
     for ident in wanted:
         assert files.client.result(ident)["dataBase64"] == expected
@@ -79,16 +102,13 @@ def test_writes_at_a_time(fleet, faultfs):
     def send():
         for _, text in texts:
             client.transport.send_text(text)
-    sender = threading.Thread(target=send)
-    sender.start()
-    try:
+    with sending(send):
         for i in range(3):
             faultfs.hangs("write", f"hang-write.{i}")
-        until(lambda: not writable(client.transport.sock, 0), "no more is taken")
+        wait_idle(server)
+        assert not writable(client.transport.sock, 0)
         check_growth(server, before, 240 * MIB)
-    finally:
         faultfs.release()
-        sender.join()
     for ident, _ in texts:
         assert client.result(ident) == {}
     assert {(faultfs.real / path.name).stat().st_size for path in paths} == {8 * MIB}
