@@ -533,6 +533,16 @@ bool conn_take_message(struct conn *c, const char *inside, struct buf *out) {
     return true;
 }
 
+/* Acts on what the parser found; the memory of large messages is kept for the next one. */
+static void conn_ws_parsed(struct conn *c, struct ws_msg *m) {
+    conn_ws_event(c, m);
+    if (m->kind == WS_NONE && c->ws.left >= SPARE_MIN)
+        spare_lend(&c->host->spare, &c->ws.msg);
+    else if (m->kind == WS_MESSAGE && c->ws.msg.cap >= SPARE_MIN)
+        spare_give(&c->host->spare, &c->ws.msg);
+    ws_parser_release(&c->ws);
+}
+
 static void conn_websocket(struct conn *c, char *data, size_t n) {
     size_t at = 0;
     while (at < n && c->state == CONN_OPEN) {
@@ -542,12 +552,7 @@ static void conn_websocket(struct conn *c, char *data, size_t n) {
         }
         struct ws_msg m;
         at += ws_feed(&c->ws, data + at, n - at, &m);
-        conn_ws_event(c, &m);
-        if (m.kind == WS_NONE && c->ws.left >= SPARE_MIN)
-            spare_lend(&c->host->spare, &c->ws.msg);
-        else if (m.kind == WS_MESSAGE && c->ws.msg.cap >= SPARE_MIN)
-            spare_give(&c->host->spare, &c->ws.msg);
-        ws_parser_release(&c->ws);
+        conn_ws_parsed(c, &m);
     }
 }
 
@@ -658,7 +663,10 @@ static void conn_read(struct conn *c) {
         loop_defer(c->host->loop, &c->flush_task); /* what is stashed comes first */
         return;
     }
-    ssize_t n = read(c->io.fd, c->host->scratch, CONN_READ);
+    size_t room = CONN_READ;
+    char *direct = c->state == CONN_OPEN && !c->stdio ? ws_room(&c->ws, &room) : NULL;
+    ssize_t n =
+        direct != NULL ? read(c->io.fd, direct, room) : read(c->io.fd, c->host->scratch, CONN_READ);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n < 0 && !c->stdio) {
@@ -670,7 +678,13 @@ static void conn_read(struct conn *c) {
         return;
     }
     c->rx_bytes += (uint64_t)n;
-    conn_process(c, c->host->scratch, (size_t)n);
+    if (direct != NULL) {
+        struct ws_msg m;
+        ws_filled(&c->ws, (size_t)n, &m);
+        conn_ws_parsed(c, &m);
+    } else {
+        conn_process(c, c->host->scratch, (size_t)n);
+    }
     conn_update_watch(c);
 }
 

@@ -239,33 +239,55 @@ static void ws_end_message(struct ws_parser *p, char *data, size_t n, struct ws_
         *m = (struct ws_msg){.kind = WS_MESSAGE, .opcode = p->msg_opcode, .data = data, .n = n};
 }
 
+/* n payload bytes of a data frame are at the end of the message, unmasked. */
+static void ws_collected(struct ws_parser *p, size_t n, struct ws_msg *m) {
+    p->done += n;
+    p->left -= n;
+    p->msg.len += n;
+    ws_check_text(p);
+    if (p->left > 0)
+        return;
+    p->in_payload = false;
+    p->in_message = !p->fin;
+    if (p->fin) {
+        p->delivered = true;
+        ws_end_message(p, p->msg.len > 0 ? p->msg.p : p->ctl, p->msg.len, m);
+    }
+}
+
 /* Payload bytes of a data frame, as ws_take_control(). */
 static size_t ws_take_data(struct ws_parser *p, char *data, size_t n, struct ws_msg *m) {
     size_t take = (size_t)MIN(p->left, n);
-    bool whole = p->fin && p->opcode != WS_CONT && p->done == 0 && take == p->left;
-    if (!whole && buf_reserve(&p->msg, take) < 0) {
+    if (p->fin && p->opcode != WS_CONT && p->done == 0 && take == p->left) {
+        /* All of the message: no need to collect it. */
+        ws_unmask(data, data, take, p->mask, 0);
+        p->left = 0;
+        p->in_payload = p->in_message = false;
+        ws_end_message(p, data, take, m);
+        return take;
+    }
+    if (buf_reserve(&p->msg, take) < 0) {
         ws_fail(p, m, 1009, "no memory for the message");
         return take;
     }
     if (take > 0)
-        ws_unmask(whole ? data : p->msg.p + p->msg.len, data, take, p->mask, p->done);
-    p->done += take;
-    p->left -= take;
-    if (!whole) {
-        p->msg.len += take;
-        ws_check_text(p);
-    }
-    if (p->left > 0)
-        return take;
-    p->in_payload = false;
-    p->in_message = !p->fin;
-    if (p->fin && whole) {
-        ws_end_message(p, data, take, m);
-    } else if (p->fin) {
-        p->delivered = true;
-        ws_end_message(p, p->msg.len > 0 ? p->msg.p : p->ctl, p->msg.len, m);
-    }
+        ws_unmask(p->msg.p + p->msg.len, data, take, p->mask, p->done);
+    ws_collected(p, take, m);
     return take;
+}
+
+char *ws_room(struct ws_parser *p, size_t *n) {
+    bool large = p->in_payload && !p->failed && !ws_is_control(p->opcode) &&
+                 p->left >= WS_ROOM_MIN && p->done > 0;
+    *n = (size_t)MIN(p->left, (uint64_t)WS_ROOM_MAX);
+    return large && buf_reserve(&p->msg, *n) == 0 ? p->msg.p + p->msg.len : NULL;
+}
+
+void ws_filled(struct ws_parser *p, size_t n, struct ws_msg *m) {
+    *m = (struct ws_msg){.kind = WS_NONE};
+    char *at = p->msg.p + p->msg.len;
+    ws_unmask(at, at, n, p->mask, p->done);
+    ws_collected(p, n, m);
 }
 
 void ws_parser_release(struct ws_parser *p) {

@@ -69,6 +69,17 @@ void ws_parser_set_max(struct ws_parser *p, size_t max);
  */
 size_t ws_feed(struct ws_parser *p, char *data, size_t n, struct ws_msg *m);
 
+/*
+ * A large payload can be read straight into the message, without ws_feed(): the place for its next
+ * bytes and how many fit there (*n > 0), or NULL when there is none. ws_filled() takes n bytes that
+ * were put there, and reports as ws_feed().
+ */
+char *ws_room(struct ws_parser *p, size_t *n);
+void ws_filled(struct ws_parser *p, size_t n, struct ws_msg *m);
+
+#define WS_ROOM_MIN (64u << 10)  /* bytes of a payload outstanding, at least */
+#define WS_ROOM_MAX (256u << 10) /* bytes read at a time */
+
 #define WS_HEADER_MAX 10
 
 /* Length of the header of an unmasked frame with n payload bytes: 2, 4 or 10. */

@@ -110,6 +110,10 @@ static void fs_job_finish(struct fs_job *j) {
 static void fs_job_done(struct pool_job *p) {
     struct fs_job *j = container_of(p, struct fs_job, job);
     struct fs_conn *f = j->conn;
+    if (p->refused && j->call != NULL && j->call->peer->stream == j->call) {
+        pool_submit(&j->server->pool, p); /* an answer that has begun can wait, but not fail */
+        return;
+    }
     if (p->refused)
         j->r = -EAGAIN;
     if (f != NULL) {

@@ -17,6 +17,7 @@
 struct transfer {
     struct pool_job job;
     bool running;          /* the job is with the pool */
+    bool patient;          /* it has begun: a job waits for a thread as long as it takes */
     struct conn *conn;     /* NULL: gone */
     struct server *server; /* outlives every job, or the process ends */
     char *path;            /* owned */
@@ -90,7 +91,9 @@ static void transfer_done(struct pool_job *j) {
     t->running = false;
     if (j->refused)
         t->r = fs_fail(&t->err, EAGAIN);
-    if (t->conn != NULL) {
+    if (t->conn != NULL && j->refused && t->patient) {
+        transfer_run(t, t->work, t->next);
+    } else if (t->conn != NULL) {
         conn_http_progress(t->conn);
         t->next(t);
     } else {
@@ -260,6 +263,7 @@ static int transfer_put_head(struct transfer *t, bool part) {
 static void transfer_opened(struct transfer *t) {
     if (transfer_failed(t))
         return;
+    t->patient = true;
     t->end = t->file.size;
     int part = t->range ? http_range(str_of(t->range), t->file.size, &t->at, &t->end) : 0;
     if (part < 0) {
@@ -317,6 +321,7 @@ static void transfer_stored(struct transfer *t) {
 static void transfer_begun(struct transfer *t) {
     if (transfer_failed(t))
         return;
+    t->patient = true;
     if (t->left == 0) {
         transfer_run(t, transfer_store, transfer_stored);
         return;

@@ -17,6 +17,7 @@ from harness import procfs
 from harness.files import MIB, TEXTS, Files, uri
 from harness.fleet import Fleet
 from harness.http import Ended, Http, receive
+from harness.rpc import b64
 from harness.settings import BINARY, SANITIZED
 from harness.waiting import Deadline, until
 from harness.ws import TEXT, connect_tcp, frame, upgrade_request
@@ -983,10 +984,17 @@ def test_a_hang_is_nobody_elses(own, faultfs, place):
 def test_when_all_threads_hang(own, faultfs, place):
     """A transfer is refused after a while; the loop goes on, and cleans up later."""
     client = own.client()
+    # What has begun waits longer.
+    (place / "big").write_bytes(pattern(20 * MIB))
+    slow, slow_put, stream = Raw(own, rcvbuf=4096), Raw(own), Files(own.client(rcvbuf=4096))
+    assert slow.begin_get(place / "big") == (200, 20 * MIB)
+    slow_put.begin_put(place / "put", 2 * MIB)
+    read = stream.send("readFile", place / "big")
+    wait_full(own)
     raws = [Raw(own) for _ in range(THREADS - 1)]
     waiting = Raw(own)
     waiting.begin_put(place / "f", 2 * MIB)
-    until(lambda: len(names(place)) == 3, "the temporary file")  # beside real and fuse
+    until(lambda: len(names(place)) == 5, "temporary files")  # beside big, real and fuse
     for i, raw in enumerate(raws):
         path = faultfs.file(f"hang-read.{i}", pattern(2 * MIB))
         assert raw.begin_get(path) == (200, 2 * MIB)
@@ -996,6 +1004,11 @@ def test_when_all_threads_hang(own, faultfs, place):
     faultfs.hangs("read", "hang-read.small")
     # Its clean-up cannot run now, and must not run in the loop.
     waiting.reset()
+    assert slow.take(2 * MIB) == pattern(2 * MIB)
+    slow_put.send(bytes(2 * MIB))
+    transport = stream.client.transport
+    while len(transport.buf) < 5_500_000:  # nearly all of the first 4 MiB, encoded
+        transport.buf += receive(transport.sock, Deadline())
     refused = Raw(own)
     answer = refused.get(place / "real")
     assert (answer.status, answer.body) == (500, text(11))
@@ -1007,7 +1020,10 @@ def test_when_all_threads_hang(own, faultfs, place):
     faultfs.release()
     for raw in raws[1::2]:
         assert raw.take(2 * MIB) == pattern(2 * MIB)
-    until(lambda: len(names(place)) == 2, "no temporary file")
+    assert slow.take(18 * MIB) == pattern(20 * MIB)[2 * MIB:]
+    assert slow_put.read().status == 201
+    assert stream.client.result(read) == {"dataBase64": b64(pattern(20 * MIB))}
+    until(lambda: names(place) == ["big", "fuse", "put", "real"], "no temporary file")
     check_alive(refused, place)
 
 

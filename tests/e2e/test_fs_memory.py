@@ -89,15 +89,15 @@ def test_reads_at_a_time(fleet, place, size):
     files.client.sync()
 
 
-def test_writes_at_a_time(fleet, faultfs):
-    """Data of writes that hang; what follows is not taken in."""
+@pytest.mark.parametrize("size", [8 * MIB, 1])
+def test_writes_at_a_time(fleet, faultfs, size):
+    """Data of writes that hang, or what came with it; what follows is not taken in."""
     server = fleet.start("--concurrent-requests", "256")
     client = server.client()
     before = server.rss()
     paths = [faultfs.file(f"hang-write.{i}") for i in range(40)]
-    data = b64(bytes(8 * MIB))
-    texts = [client.encode("fs/writeFile", {"path": uri(path), "dataBase64": data})
-             for path in paths]
+    params = {"dataBase64": b64(bytes(size)), "ignored": "x" * (8 * MIB - size)}
+    texts = [client.encode("fs/writeFile", {"path": uri(path), **params}) for path in paths]
 
     def send():
         for _, text in texts:
@@ -111,7 +111,7 @@ def test_writes_at_a_time(fleet, faultfs):
         faultfs.release()
     for ident, _ in texts:
         assert client.result(ident) == {}
-    assert {(faultfs.real / path.name).stat().st_size for path in paths} == {8 * MIB}
+    assert {(faultfs.real / path.name).stat().st_size for path in paths} == {size}
 
 
 @pytest.mark.parametrize("size", [10, 5 * MIB])

@@ -466,6 +466,61 @@ static void headers(void **state) {
     assert_memory_equal(head, "\x8A\x00", 2);
 }
 
+/* Feeds `head` bytes of a frame of n bytes and reads the rest into the message, `step` at a time. */
+static struct ws_msg read_direct(struct ws_parser *p, char *wire, size_t n, size_t head,
+                                 size_t step) {
+    struct ws_msg m = {.kind = WS_NONE};
+    size_t at = 0, room;
+    while (at < n && m.kind == WS_NONE) {
+        char *dst = ws_room(p, &room);
+        size_t take = MIN(dst != NULL ? MIN(room, step) : MAX(head, (size_t)1), n - at);
+        if (dst == NULL) {
+            at += ws_feed(p, wire + at, take, &m);
+        } else {
+            assert_true(room <= WS_ROOM_MAX);
+            memcpy(dst, wire + at, take);
+            ws_filled(p, take, &m);
+            at += take;
+        }
+    }
+    assert_int_equal(at, n);
+    return m;
+}
+
+/* A large payload read in place is the same as one that was fed, whatever the pieces. */
+static void direct(void **state) {
+    (void)state;
+    enum { HEAD = 14, N = 300001 };
+    static const uint8_t mask[4] = {0x12, 0xF3, 0x77, 0x01};
+    static const size_t steps[] = {1, 4099, 65536, N};
+    char *text = malloc(N), *wire = malloc(HEAD + N);
+    assert_true(text != NULL && wire != NULL);
+    for (size_t i = 0; i < N; i++) /* two bytes a character: pieces split them */
+        text[i] = i + 1 == N ? 'x' : i % 2 == 0 ? '\xC3' : '\xA9';
+    for (size_t k = 0; k < 2 * ARRAY_LEN(steps); k++) {
+        bool bad = k % 2 == 1;
+        text[N / 2 + 1] = bad ? '\xFF' : text[1 + (N / 2) % 2];
+        wire[0] = (char)0x81;
+        wire[1] = (char)(0x80 | 127);
+        for (size_t i = 0; i < 8; i++)
+            wire[2 + i] = (char)((uint64_t)N >> (56 - 8 * i));
+        memcpy(wire + 10, mask, 4);
+        for (size_t i = 0; i < N; i++)
+            wire[HEAD + i] = (char)(text[i] ^ mask[i % 4]);
+        struct ws_parser p;
+        ws_parser_init(&p, 1u << 20);
+        struct ws_msg m = read_direct(&p, wire, HEAD + N, HEAD + k, steps[k / 2]);
+        assert_int_equal(m.kind, bad ? WS_FAIL : WS_MESSAGE);
+        if (!bad) {
+            assert_int_equal(m.n, N);
+            assert_memory_equal(m.data, text, N);
+        }
+        ws_parser_fini(&p);
+    }
+    free(text);
+    free(wire);
+}
+
 static void accept_key(void **state) {
     (void)state;
     static const char *const pairs[][2] = {
@@ -482,13 +537,21 @@ static void accept_key(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recorded_accepted), cmocka_unit_test(recorded_refused),
-        cmocka_unit_test(control_sizes),     cmocka_unit_test(close_frames),
-        cmocka_unit_test(length_forms),      cmocka_unit_test(mixture),
-        cmocka_unit_test(maximum),           cmocka_unit_test(changed_maximum),
-        cmocka_unit_test(stays_failed),      cmocka_unit_test(memory_use),
-        cmocka_unit_test(memory_given_back), cmocka_unit_test(unmasking),
-        cmocka_unit_test(headers),           cmocka_unit_test(accept_key),
+        cmocka_unit_test(recorded_accepted),
+        cmocka_unit_test(recorded_refused),
+        cmocka_unit_test(control_sizes),
+        cmocka_unit_test(close_frames),
+        cmocka_unit_test(length_forms),
+        cmocka_unit_test(mixture),
+        cmocka_unit_test(maximum),
+        cmocka_unit_test(changed_maximum),
+        cmocka_unit_test(stays_failed),
+        cmocka_unit_test(memory_use),
+        cmocka_unit_test(memory_given_back),
+        cmocka_unit_test(unmasking),
+        cmocka_unit_test(headers),
+        cmocka_unit_test(accept_key),
+        cmocka_unit_test(direct),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
