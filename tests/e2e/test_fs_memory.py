@@ -103,7 +103,7 @@ def test_writes_at_a_time(fleet, faultfs, size):
         for _, text in texts:
             client.transport.send_text(text)
     with sending(send):
-        for i in range(3):
+        for i in range(2):
             faultfs.hangs("write", f"hang-write.{i}")
         wait_idle(server)
         assert not writable(client.transport.sock, 0)

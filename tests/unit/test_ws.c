@@ -466,7 +466,7 @@ static void headers(void **state) {
     assert_memory_equal(head, "\x8A\x00", 2);
 }
 
-/* Feeds `head` bytes of a frame of n bytes and reads the rest into the message, `step` at a time. */
+/* Feeds `head` bytes of a frame of n bytes; reads the rest into the message, `step` at a time. */
 static struct ws_msg read_direct(struct ws_parser *p, char *wire, size_t n, size_t head,
                                  size_t step) {
     struct ws_msg m = {.kind = WS_NONE};
