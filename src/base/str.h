@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -28,6 +29,16 @@ static inline bool str_eqz(struct str a, const char *z) {
 /* ASCII case-insensitive equality. */
 static inline bool str_ieqz(struct str a, const char *z) {
     return a.n == strlen(z) && (a.n == 0 || strncasecmp(a.p, z, a.n) == 0);
+}
+
+/* A NUL-terminated copy to be freed, or NULL. */
+static inline char *str_dup(struct str s) {
+    char *z = malloc(s.n + 1);
+    if (z != NULL && s.n > 0)
+        memcpy(z, s.p, s.n);
+    if (z != NULL)
+        z[s.n] = '\0';
+    return z;
 }
 
 static inline bool str_has_nul(struct str s) {

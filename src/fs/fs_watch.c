@@ -391,7 +391,7 @@ static int watch_put_top(struct fs_watch *w, struct fs_watch_scan *scan) {
     if (w->top != NULL)
         watch_tree_free(w->top, true);
     struct str top = watch_top_path(w);
-    _cleanup_free_ char *path = strndup(top.p, top.n);
+    _cleanup_free_ char *path = str_dup(top);
     return path != NULL ? fs_watch_scan_add(scan, path, NULL) : -ENOMEM;
 }
 

@@ -132,7 +132,7 @@ int auth_capability_digest(struct auth *a, const char *hex, struct err *e) {
 /* A trimmed copy of z in *out, NULL when z is NULL or blank. 0 or -ENOMEM. */
 static int auth_copy_trimmed(const char *z, char **out) {
     struct str s = str_trim(str_of(z));
-    *out = s.n > 0 ? strndup(s.p, s.n) : NULL;
+    *out = s.n > 0 ? str_dup(s) : NULL;
     return s.n > 0 && *out == NULL ? -ENOMEM : 0;
 }
 

@@ -394,7 +394,7 @@ static void transfer_start_get(struct transfer *t, const struct http_request *r)
     struct str range = http_header_get(r, "range");
     /* There are no validators that an If-Range could name: nothing matches it. */
     if (range.p != NULL && http_header_get(r, "if-range").p == NULL)
-        t->range = strndup(range.p, range.n);
+        t->range = str_dup(range);
     t->socket = fcntl(t->conn->io.fd, F_DUPFD_CLOEXEC, 3);
     if (t->socket < 0)
         transfer_reply(t, 500, "No file descriptors available (os error 24)", NULL, false);

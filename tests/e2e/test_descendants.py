@@ -165,7 +165,8 @@ def test_helper_from_before_the_server(fleet, ended):
         if ended:
             left = orphan(client, other)
         else:
-            process = client.start("kill -9 $PPID; sleep 1000")
+            process = client.start("read x; kill -9 $PPID; sleep 1000", pipeStdin=True)
+            client.write(process, "\n")  # not before the start is answered
             assert client.wait_closed(process).exited["signal"] == "SIGKILL"
         assert client.run("true").exit_code == 0
         assert procfs.alive(helper)

@@ -102,7 +102,7 @@ static inline const char *told(struct fs_watch *w) {
         assert_in_range(n, 0, FS_WATCH_PATHS_MAX - 1);
         assert_memory_equal(c->path, scratch, len);
         struct str rest = {c->path + len, c->node.key.n - len};
-        paths[n++] = rest.n == 0 ? strdup(".") : strndup(rest.p + 1, rest.n - 1);
+        paths[n++] = rest.n == 0 ? strdup(".") : str_dup((struct str){rest.p + 1, rest.n - 1});
     }
     qsort(paths, n, sizeof *paths, by_name);
     char *p = text + sprintf(text, "%s", w->overflow ? "overflow" : "");
