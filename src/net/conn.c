@@ -125,13 +125,22 @@ static void conn_sent_all(struct conn *c) {
         conn_drop(c);
 }
 
+/* The next head has its time once the last answer is sent, which may take as long as a transfer. */
+static void conn_await_head(struct conn *c) {
+    uint64_t ms = c->outq.bytes > 0 ? CONN_BODY_MS : CONN_HEAD_MS;
+    (void)!loop_timer_set(c->host->loop, &c->timer, ms * LOOP_MS); /* it is running */
+}
+
 static void conn_flush(struct conn *c) {
+    size_t before = c->outq.bytes;
     if (c->broken ||
         (c->outq.bytes > 0 && outq_flush(&c->outq, c->stdio ? c->out.fd : c->io.fd) < 0)) {
         conn_drop(c);
         return;
     }
     c->blocked = c->outq.bytes > 0;
+    if (c->state == CONN_HTTP && c->outq.bytes < before)
+        conn_await_head(c);
     if (c->state == CONN_FLUSHING)
         conn_say_gone(c);
     if (c->outq.bytes == 0)
@@ -336,22 +345,27 @@ void conn_end(struct conn *c, unsigned code, const char *reason) {
 
 /* -- input: HTTP -- */
 
+/* Bytes as they are. 0 or -ENOMEM. */
+static int conn_put(struct conn *c, struct str bytes) {
+    char *p = outq_reserve(&c->outq, bytes.n);
+    if (p == NULL)
+        return -ENOMEM;
+    memcpy(p, bytes.p, bytes.n);
+    outq_commit(&c->outq, bytes.n);
+    return 0;
+}
+
 static void conn_reply(struct conn *c, const struct http_answer *a) {
     _cleanup_buf_ struct buf b = BUF_INIT(4096 + CONN_METRICS_MAX);
-    char *p = NULL;
-    if (http_write_reply(&b, a, (long long)time(NULL)) == 0)
-        p = outq_reserve(&c->outq, b.len);
-    if (p == NULL) {
+    if (http_write_reply(&b, a, (long long)time(NULL)) < 0 || conn_put(c, buf_str(&b)) < 0) {
         conn_drop(c);
         return;
     }
-    memcpy(p, b.p, b.len);
-    outq_commit(&c->outq, b.len);
     conn_queued(c);
     if (a->close)
         conn_begin_flush(c);
-    else if (loop_timer_set(c->host->loop, &c->timer, CONN_HEAD_MS * LOOP_MS) < 0)
-        conn_drop(c);
+    else
+        conn_await_head(c);
 }
 
 static void conn_reply_status(struct conn *c, int status, const char *body, bool close) {
@@ -361,15 +375,11 @@ static void conn_reply_status(struct conn *c, int status, const char *body, bool
 
 static void conn_upgrade(struct conn *c, struct str key) {
     _cleanup_buf_ struct buf b = BUF_INIT(4096);
-    char *p = NULL;
-    if (http_write_upgrade(&b, key, (long long)time(NULL)) == 0)
-        p = outq_reserve(&c->outq, b.len);
-    if (p == NULL || loop_timer_set(c->host->loop, &c->timer, CONN_PING_MS * LOOP_MS) < 0) {
+    if (http_write_upgrade(&b, key, (long long)time(NULL)) < 0 || conn_put(c, buf_str(&b)) < 0 ||
+        loop_timer_set(c->host->loop, &c->timer, CONN_PING_MS * LOOP_MS) < 0) {
         conn_drop(c);
         return;
     }
-    memcpy(p, b.p, b.len);
-    outq_commit(&c->outq, b.len);
     c->state = CONN_OPEN;
     c->opened = true;
     log_info("websocket client connected: %s", c->peer);
@@ -409,14 +419,10 @@ void conn_http_progress(struct conn *c) {
 }
 
 void conn_http_put(struct conn *c, struct str bytes) {
-    char *p = outq_reserve(&c->outq, bytes.n);
-    if (p == NULL) {
+    if (conn_put(c, bytes) < 0)
         conn_break(c);
-        return;
-    }
-    memcpy(p, bytes.p, bytes.n);
-    outq_commit(&c->outq, bytes.n);
-    conn_queued(c);
+    else
+        conn_queued(c);
 }
 
 void conn_http_want_out(struct conn *c) {
@@ -429,10 +435,9 @@ void conn_http_end(struct conn *c, bool close) {
     c->paused = false;
     if (close)
         conn_begin_flush(c);
-    else if (loop_timer_set(c->host->loop, &c->timer, CONN_HEAD_MS * LOOP_MS) < 0)
-        conn_drop(c);
     else
-        loop_defer(c->host->loop, &c->flush_task); /* the next request may be there already */
+        conn_await_head(c);
+    loop_defer(c->host->loop, &c->flush_task); /* the next request may be there already */
 }
 
 void conn_http_abort(struct conn *c) {
@@ -708,8 +713,7 @@ static void conn_on_out(struct loop_io *io, uint32_t events) {
 }
 
 static void conn_on_poll(struct loop_timer *t) {
-    struct conn *c = container_of(t, struct conn, poll);
-    conn_read(c);
+    conn_read(container_of(t, struct conn, poll));
 }
 
 static void conn_on_timer(struct loop_timer *t) {

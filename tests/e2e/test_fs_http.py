@@ -132,10 +132,13 @@ def names(place):
 
 def wait_full(server):
     """Waits until the server has nothing more to do: its clients do not read."""
+    def turns():
+        return procfs.status(server.pid)["voluntary_ctxt_switches"]
+
     def idle():
-        before = procfs.switches(server.pid)
+        before = turns()
         time.sleep(0.2)
-        return procfs.state(server.pid) == "S" and procfs.switches(server.pid) == before
+        return procfs.state(server.pid) == "S" and turns() == before
     until(idle, "the sockets are full")
 
 

@@ -27,10 +27,13 @@ def sparse(path, size):
 
 def wait_idle(server):
     """Waits until the server has nothing more to do, whatever waits for it."""
+    def turns():
+        return procfs.status(server.pid)["voluntary_ctxt_switches"]
+
     def idle():
-        before = procfs.switches(server.pid)
+        before = turns()
         time.sleep(0.2)
-        return procfs.state(server.pid) == "S" and procfs.switches(server.pid) == before
+        return procfs.state(server.pid) == "S" and turns() == before
     until(idle, "the server waits")
 
 
