@@ -307,11 +307,13 @@ def test_answer_comes_first(missing, place):
         maker = threading.Thread(target=lambda path, go: (go.wait(), path.touch()),
                                  args=(name, go))
         maker.start()
-        if i % 2:
+        if i % 3 == 0:
             go.set()
         ident = missing.send(name.name)
-        go.set()
+        if i % 3 == 1:
+            go.set()
         first = missing.client.pump()
+        go.set()
         assert first.get("id") == ident, first
         watching = first["result"]["watching"]
         seen[watching] += 1
