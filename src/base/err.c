@@ -1,5 +1,7 @@
 #include "base/err.h"
 
+#include "base/utf8.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,6 +15,8 @@ static int err_take(struct err *e, int code, char *msg, size_t len) {
             len--;
         msg[len] = '\0';
     }
+    if (msg != NULL) /* it may name a file */
+        utf8_mend(msg, len);
     free(e->msg);
     *e = (struct err){code, msg, msg ? len : 0};
     return -EINVAL;

@@ -18,7 +18,8 @@ enum err_code {
     ERR_SESSION_BUSY = -32010,
 };
 
-/* Longer messages are cut here, at a UTF-8 boundary (they may quote input of any size). */
+/* Longer messages are cut here, at a UTF-8 boundary (they may quote input of any size). What is no
+ * UTF-8, such as bytes of a file's name, becomes '?'. */
 #define ERR_MSG_MAX 8192
 
 struct err {

@@ -1,5 +1,7 @@
 #include "base/utf8.h"
 
+#include "base/cpu.h"
+
 #include <stdint.h>
 #include <string.h>
 
@@ -140,7 +142,7 @@ bool utf8_valid(const char *p, size_t n) {
     const unsigned char *s = (const unsigned char *)p;
     size_t i = 0;
 #if defined(__x86_64__)
-    if (n >= 64 && __builtin_cpu_supports("avx2") && !utf8_avx2(p, n, &i))
+    if (n >= 64 && cpu_has_avx2() && !utf8_avx2(p, n, &i))
         return false;
 #endif
     while (i < n) {
@@ -155,6 +157,18 @@ bool utf8_valid(const char *p, size_t n) {
         i += len;
     }
     return true;
+}
+
+void utf8_mend(char *p, size_t n) {
+    if (utf8_valid(p, n))
+        return;
+    for (size_t i = 0, len; i < n; i += len) {
+        len = (unsigned char)p[i] < 0x80 ? 1 : utf8_sequence((const unsigned char *)p + i, n - i);
+        if (len == 0) {
+            p[i] = '?';
+            len = 1;
+        }
+    }
 }
 
 size_t utf8_encode(char *dst, unsigned c) {

@@ -7,6 +7,9 @@
 /* Whether the n bytes at p are valid UTF-8. Runs of ASCII are checked 16 or 32 bytes at a time. */
 bool utf8_valid(const char *p, size_t n);
 
+/* Replaces every byte at p that is not part of valid UTF-8 by '?'. */
+void utf8_mend(char *p, size_t n);
+
 /* Appends code point c (<= U+10FFFF) at dst (room for 4 bytes); the number of bytes written. */
 size_t utf8_encode(char *dst, unsigned c);
 

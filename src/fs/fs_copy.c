@@ -94,11 +94,12 @@ static int copy_not_file(const struct copy_tree *t, const char *name, struct err
 }
 
 /* The directory `name` of dir, through links, made if it is missing. A descriptor or -errno. */
-static int copy_make_dir(int dir, const char *name) {
+static int copy_make_dir(int dir, const char *name, bool follow) {
     int num = mkdirat(dir, name, COPY_DIR_MODE) < 0 ? errno : 0;
     if (num == ENOENT)
         return -num;
-    int fd = openat(dir, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int flags = O_PATH | O_DIRECTORY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW);
+    int fd = openat(dir, name, flags);
     if (fd < 0)
         return num != 0 ? -num : -errno;
     return fd;
@@ -118,7 +119,7 @@ static int copy_open_dir(const struct copy_tree *t, int dir, const char *name, s
 
 static int copy_enter(struct copy_tree *t, const char *name, struct err *e) {
     const struct fs_level *level = fs_levels_last(&t->levels);
-    _cleanup_close_ int peer = copy_make_dir(level->peer, name);
+    _cleanup_close_ int peer = copy_make_dir(level->peer, name, t->args->check == NULL);
     if (peer < 0)
         return fs_fail(e, -peer);
     _cleanup_close_ int fd = copy_open_dir(t, level->list.fd, name, e);
@@ -133,10 +134,33 @@ static int copy_regular(const struct copy_tree *t, const struct fs_copy_file *c,
     return r > 0 ? copy_not_file(t, c->destination, e) : r;
 }
 
+/* Appends the path of `name` in the last level below `top`, with a NUL. */
+static int copy_put_path(const struct copy_tree *t, const char *top, const char *name,
+                         struct buf *b) {
+    int r = buf_putz(b, top);
+    for (size_t i = 1; r == 0 && i < fs_levels_depth(&t->levels); i++)
+        r = buf_putf(b, "/%s", fs_levels_name(&t->levels, i));
+    if (r == 0)
+        r = buf_putf(b, "/%s", name);
+    return r < 0 ? r : buf_putc(b, '\0');
+}
+
+/* Asks whether an entry may be copied. 0 or -errno. */
+static int copy_check(const struct copy_tree *t, const char *name, bool dir) {
+    _cleanup_buf_ struct buf from = BUF_INIT(PATH_MAX), to = BUF_INIT(PATH_MAX);
+    int r = copy_put_path(t, t->args->source, name, &from);
+    if (r == 0)
+        r = copy_put_path(t, t->args->destination, name, &to);
+    if (r < 0)
+        return r == -ENOBUFS ? -ENAMETOOLONG : r;
+    return t->args->check(t->args->arg, from.p, to.p, dir);
+}
+
 /* Anything but files, directories and links is passed over. */
 static int copy_entry(struct copy_tree *t, const struct fs_entry *entry, struct err *e) {
     const struct fs_level *level = fs_levels_last(&t->levels);
-    struct fs_copy_file c = {level->list.fd, level->peer, entry->name, entry->name};
+    struct fs_copy_file c = {level->list.fd, level->peer, entry->name, entry->name,
+                             t->args->check != NULL};
     unsigned char type = entry->type;
     struct stat st;
     if (type == DT_UNKNOWN) {
@@ -144,6 +168,9 @@ static int copy_entry(struct copy_tree *t, const struct fs_entry *entry, struct 
             return fs_fail(e, errno);
         type = fs_list_type(st.st_mode);
     }
+    int r = t->args->check != NULL ? copy_check(t, entry->name, type == DT_DIR) : 0;
+    if (r < 0)
+        return fs_fail(e, -r);
     switch (type) {
     case DT_DIR: return copy_enter(t, entry->name, e);
     case DT_REG: return copy_regular(t, &c, e);
@@ -179,14 +206,37 @@ static int copy_all(struct copy_tree *t, struct err *e) {
     return r;
 }
 
+/* The directory a path is in, and its last component: of a path without links if that matters. */
+static int copy_parent(const struct fs_copy *args, const char *path, int *dir, const char **leaf,
+                       struct err *e) {
+    *leaf = path;
+    *dir = AT_FDCWD;
+    return args->check != NULL && path[1] != '\0' ? fs_parent_open(path, dir, leaf, e) : 0;
+}
+
+static int copy_open_peer(const struct fs_copy *args, struct err *e) {
+    _cleanup_close_ int dir = -1;
+    const char *leaf;
+    int r = copy_parent(args, args->destination, &dir, &leaf, e);
+    if (r < 0)
+        return r;
+    int flags = O_PATH | O_DIRECTORY | O_CLOEXEC | (args->check != NULL ? O_NOFOLLOW : 0);
+    int fd = openat(dir, leaf, flags);
+    return fd < 0 ? fs_fail(e, errno) : fd;
+}
+
 static int copy_open(struct copy_tree *t, struct err *e) {
-    _cleanup_close_ int peer = open(t->args->destination, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_close_ int peer = copy_open_peer(t->args, e), dir = -1;
+    const char *leaf;
     if (peer < 0)
-        return fs_fail(e, errno);
+        return peer;
     int r = fs_id_of(peer, &t->top);
     if (r < 0)
         return fs_fail(e, -r);
-    _cleanup_close_ int fd = copy_open_dir(t, AT_FDCWD, t->args->source, e);
+    r = copy_parent(t->args, t->args->source, &dir, &leaf, e);
+    if (r < 0)
+        return r;
+    _cleanup_close_ int fd = copy_open_dir(t, dir, leaf, e);
     if (fd < 0)
         return fd;
     r = fs_levels_push(&t->levels, "", &fd, &peer);
@@ -196,7 +246,7 @@ static int copy_open(struct copy_tree *t, struct err *e) {
 static int copy_tree(const struct fs_copy *args, const atomic_bool *stop, struct err *e) {
     int r = copy_check_nesting(args, e);
     if (r == 0)
-        r = fs_create_directory(args->destination, true, true, e);
+        r = fs_create_directory(args->destination, true, args->check == NULL, e);
     if (r < 0)
         return r;
     struct copy_tree t = {.args = args, .stop = stop, .levels = fs_levels_init(true)};
@@ -207,9 +257,17 @@ static int copy_tree(const struct fs_copy *args, const atomic_bool *stop, struct
     return r;
 }
 
-static int copy_one_regular(const struct fs_copy *args, const struct fs_copy_file *c,
-                            const atomic_bool *stop, struct err *e) {
-    int r = fs_copy_regular(c, stop, e);
+static int copy_one(const struct fs_copy *args, bool link, const atomic_bool *stop, struct err *e) {
+    _cleanup_close_ int source = -1, destination = -1;
+    struct fs_copy_file c = {.nofollow = args->check != NULL};
+    int r = copy_parent(args, args->source, &source, &c.source, e);
+    if (r == 0)
+        r = copy_parent(args, args->destination, &destination, &c.destination, e);
+    if (r < 0)
+        return r;
+    c.source_dir = source;
+    c.destination_dir = destination;
+    r = link ? fs_copy_link(&c, e) : fs_copy_regular(&c, stop, e);
     return r > 0 ? fs_not_file(e, args->destination, true) : r;
 }
 
@@ -217,10 +275,9 @@ int fs_copy(const struct fs_copy *args, const atomic_bool *stop, struct err *e) 
     struct stat st;
     if (lstat(args->source, &st) < 0)
         return fs_fail(e, errno);
-    struct fs_copy_file c = {AT_FDCWD, AT_FDCWD, args->source, args->destination};
     switch (st.st_mode & S_IFMT) {
-    case S_IFREG: return copy_one_regular(args, &c, stop, e);
-    case S_IFLNK: return fs_copy_link(&c, e);
+    case S_IFREG:
+    case S_IFLNK: return copy_one(args, S_ISLNK(st.st_mode), stop, e);
     case S_IFDIR: break;
     default: return fs_copy_unsupported(e);
     }

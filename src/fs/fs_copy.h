@@ -6,6 +6,13 @@
 struct fs_copy {
     const char *source, *destination;
     bool recursive;
+    /*
+     * Where not every path may be copied from or to, else NULL: asked before each file, link and
+     * directory below the top; paths are full ones. 0 or -errno. No link is followed then: both
+     * paths must be without any.
+     */
+    int (*check)(void *arg, const char *source, const char *destination, bool dir);
+    void *arg;
 };
 
 /*

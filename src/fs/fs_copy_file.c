@@ -92,8 +92,8 @@ int fs_copy_regular(const struct fs_copy_file *c, const atomic_bool *stop, struc
     _cleanup_close_ int in = copy_open_source(c, &st, e);
     if (in < 0)
         return in;
-    _cleanup_close_ int out = openat(c->destination_dir, c->destination,
-                                     O_WRONLY | O_CREAT | COPY_FLAGS, st.st_mode & 07777);
+    int flags = O_WRONLY | O_CREAT | COPY_FLAGS | (c->nofollow ? O_NOFOLLOW : 0);
+    _cleanup_close_ int out = openat(c->destination_dir, c->destination, flags, st.st_mode & 07777);
     if (out < 0)
         return fs_fail(e, errno);
     int r = copy_prepare(out, &st, e);

@@ -6,6 +6,7 @@
 struct fs_copy_file {
     int source_dir, destination_dir; /* AT_FDCWD for full paths; borrowed */
     const char *source, *destination;
+    bool nofollow; /* a destination that is a link is refused: ELOOP */
 };
 
 /*

@@ -10,3 +10,7 @@
  * is replaced. "/" is EBUSY. 0 or -errno with e set.
  */
 MUST_CHECK int fs_rename(const char *source, const char *destination, bool replace, struct err *e);
+
+/* The same by names relative to directories (AT_FDCWD for full paths), without "/". 0 or -errno. */
+MUST_CHECK int fs_rename_at(int source_dir, const char *source, int destination_dir,
+                            const char *destination, bool replace);

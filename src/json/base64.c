@@ -1,8 +1,12 @@
 #include "json/base64.h"
 
 #include "json/base64_avx2.h"
+#include "json/base64_avx512.h"
+
+#include "base/util.h"
 
 #include <errno.h>
+#include <stdbool.h>
 
 /* X(c) for the 64 characters in order of value. */
 #define BASE64_ALPHABET(X)                                                                         \
@@ -25,6 +29,8 @@
 static const char base64_pairs[2 * 4096] = {BASE64_ALPHABET(BASE64_ROW)};
 
 #define BASE64_BAD UINT32_C(0x80000000)
+
+#define BASE64_PIECE 4096 /* characters checked at a time; a multiple of 4 */
 
 #define BASE64_VALUE(c)                                                                            \
     ((c) >= 'A' && (c) <= 'Z'   ? (c) - 'A'                                                        \
@@ -94,7 +100,9 @@ static inline void base64_put(unsigned char *dst, uint32_t bits, size_t n) {
 static size_t base64_decode_body(unsigned char *dst, const char *src, size_t n) {
     size_t i = 0;
 #if defined(__x86_64__)
-    if (n >= 128 && base64_avx2_usable())
+    if (n >= 128 && base64_avx512_usable())
+        i = base64_avx512_decode(dst, src, n);
+    else if (n >= 128 && base64_avx2_usable())
         i = base64_avx2_decode(dst, src, n);
 #endif
     for (dst += i / 4 * 3; i < n; i += 4, dst += 3) {
@@ -138,19 +146,55 @@ static ssize_t base64_decode_last(unsigned char *dst, const char *src, size_t at
     return (ssize_t)(symbols - 1);
 }
 
+/* A single bad byte after whole groups, such as a newline, is reported before all else. */
+static bool base64_ends_badly(const char *src, size_t n) {
+    return n % 4 == 1 && src[n - 1] != '=' && base64_value(src[n - 1]) == BASE64_BAD;
+}
+
+/* The group at `at` has a bad byte. */
+static ssize_t base64_bad_group(const char *src, size_t at, struct err *e) {
+    while (base64_value(src[at]) != BASE64_BAD)
+        at++;
+    return base64_bad_symbol(src, at, e);
+}
+
 ssize_t base64_decode(void *dst, const char *src, size_t n, struct err *e) {
     if (n == 0)
         return 0;
-    /* A single bad byte after whole groups, such as a newline, is reported before all else. */
-    if (n % 4 == 1 && src[n - 1] != '=' && base64_value(src[n - 1]) == BASE64_BAD)
+    if (base64_ends_badly(src, n))
         return base64_bad_symbol(src, n - 1, e);
     size_t body = (n - 1) / 4 * 4, done = base64_decode_body(dst, src, body);
-    if (done < body) {
-        while (base64_value(src[done]) != BASE64_BAD)
-            done++;
-        return base64_bad_symbol(src, done, e);
-    }
+    if (done < body)
+        return base64_bad_group(src, done, e);
     ssize_t r = base64_decode_last((unsigned char *)dst + body / 4 * 3, src, body, n, e);
+    return r < 0 ? r : (ssize_t)(body / 4 * 3) + r;
+}
+
+/* Offset in `text` of the group that p lies in, within [0, most]. */
+static size_t base64_group_of(struct str text, const char *p, size_t most) {
+    uintptr_t base = (uintptr_t)text.p, at = (uintptr_t)p;
+    return at <= base ? 0 : MIN(at - base, (uintptr_t)most) / 4 * 4;
+}
+
+ssize_t base64_check(struct str text, struct str known, struct err *e) {
+    unsigned char ignored[BASE64_PIECE];
+    if (text.n == 0)
+        return 0;
+    if (base64_ends_badly(text.p, text.n))
+        return base64_bad_symbol(text.p, text.n - 1, e);
+    size_t body = (text.n - 1) / 4 * 4, from = body, to = body;
+    if (known.n > 3) {
+        from = base64_group_of(text, known.p + 3, body);
+        to = base64_group_of(text, known.p + known.n, body);
+    }
+    for (size_t at = 0; at < body; at = at >= from && at < to ? to : at) {
+        size_t piece = MIN((at < from ? from : body) - at, sizeof ignored);
+        size_t done = base64_decode_body(ignored, text.p + at, piece);
+        at += done;
+        if (done < piece)
+            return base64_bad_group(text.p, at, e);
+    }
+    ssize_t r = base64_decode_last(ignored, text.p, body, text.n, e);
     return r < 0 ? r : (ssize_t)(body / 4 * 3) + r;
 }
 

@@ -30,5 +30,11 @@ size_t base64_encode(char *dst, const void *src, size_t n);
  */
 ssize_t base64_decode(void *dst, const char *src, size_t n, struct err *e);
 
+/*
+ * What base64_decode() would return, and the same errors, without decoding. `known`, which may be
+ * empty, is not looked at: a part of the text, or more, that is all of the alphabet.
+ */
+ssize_t base64_check(struct str text, struct str known, struct err *e);
+
 /* URL-safe alphabet, no padding, trailing bits zero; dst as above. Bytes written or -EINVAL. */
 ssize_t base64url_decode(void *dst, const char *src, size_t n);

@@ -1,15 +1,8 @@
 #include "json/base64_avx2.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
-
-#define AVX2 __attribute__((target("avx2")))
-
-/* The same 16 bytes in both halves. */
-#define BASE64_LANES(...) _mm256_setr_epi8(__VA_ARGS__, __VA_ARGS__)
-
 /* 24 bytes at p (28 readable) to 32 characters. */
-AVX2 static inline __m256i base64_avx2_encode_24(const unsigned char *p) {
+BASE64_AVX2 static inline __m256i base64_avx2_encode_24(const unsigned char *p) {
     __m128i low = _mm_loadu_si128((const __m128i *)(const void *)p);
     __m128i high = _mm_loadu_si128((const __m128i *)(const void *)(p + 12));
     __m256i v = _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
@@ -31,7 +24,7 @@ AVX2 static inline __m256i base64_avx2_encode_24(const unsigned char *p) {
     return _mm256_add_epi8(value, _mm256_shuffle_epi8(distance, class));
 }
 
-AVX2 size_t base64_avx2_encode(char *dst, const unsigned char *src, size_t n) {
+BASE64_AVX2 size_t base64_avx2_encode(char *dst, const unsigned char *src, size_t n) {
     size_t i = 0;
     for (; n - i >= 2 * 24 + 4; i += 2 * 24, dst += 64) {
         __m256i a = base64_avx2_encode_24(src + i), b = base64_avx2_encode_24(src + i + 24);
@@ -45,27 +38,17 @@ AVX2 size_t base64_avx2_encode(char *dst, const unsigned char *src, size_t n) {
     return i;
 }
 
-/*
- * 32 characters to values. In *bad every byte outside the alphabet leaves a bit: the low half of a
- * character selects the set of high halves it must not have, the high half its own bit in that set.
- */
-AVX2 static inline __m256i base64_avx2_values(__m256i c, __m256i *bad) {
-    const __m256i refused = BASE64_LANES(0x15, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11,
-                                         0x13, 0x1A, 0x1B, 0x1B, 0x1B, 0x1A);
-    const __m256i own = BASE64_LANES(0x10, 0x10, 0x01, 0x02, 0x04, 0x08, 0x04, 0x08, 0x10, 0x10,
-                                     0x10, 0x10, 0x10, 0x10, 0x10, 0x10);
+/* 32 characters of the alphabet to values. */
+BASE64_AVX2 static inline __m256i base64_avx2_values(__m256i c) {
     const __m256i distance = BASE64_LANES(0, 63 - '/', 62 - '+', 52 - '0', -'A', -'A', 26 - 'a',
                                           26 - 'a', 0, 0, 0, 0, 0, 0, 0, 0);
-    const __m256i low_mask = _mm256_set1_epi8(0x0F);
-    __m256i high = _mm256_and_si256(_mm256_srli_epi32(c, 4), low_mask);
-    __m256i low = _mm256_and_si256(c, low_mask);
+    __m256i high = _mm256_and_si256(_mm256_srli_epi32(c, 4), _mm256_set1_epi8(0x0F));
     __m256i slash = _mm256_cmpeq_epi8(c, _mm256_set1_epi8('/'));
-    *bad = _mm256_and_si256(_mm256_shuffle_epi8(refused, low), _mm256_shuffle_epi8(own, high));
     return _mm256_add_epi8(c, _mm256_shuffle_epi8(distance, _mm256_add_epi8(high, slash)));
 }
 
 /* 32 values to 24 bytes at dst, where 32 are written. */
-AVX2 static inline void base64_avx2_store_24(unsigned char *dst, __m256i v) {
+BASE64_AVX2 static inline void base64_avx2_store_24(unsigned char *dst, __m256i v) {
     v = _mm256_maddubs_epi16(v, _mm256_set1_epi32(0x01400140));
     v = _mm256_madd_epi16(v, _mm256_set1_epi32(0x00011000));
     v = _mm256_shuffle_epi8(v,
@@ -74,20 +57,17 @@ AVX2 static inline void base64_avx2_store_24(unsigned char *dst, __m256i v) {
     _mm256_storeu_si256((__m256i *)(void *)dst, v);
 }
 
-AVX2 size_t base64_avx2_decode(unsigned char *dst, const char *src, size_t n) {
+BASE64_AVX2 size_t base64_avx2_decode(unsigned char *dst, const char *src, size_t n) {
     size_t i = 0;
     /* 12 characters beyond make room for the 8 bytes the second store writes too many. */
     for (; n - i >= 64 + 12; i += 64, dst += 48) {
-        __m256i bad_a, bad_b;
         __m256i a = _mm256_loadu_si256((const __m256i *)(const void *)(src + i));
         __m256i b = _mm256_loadu_si256((const __m256i *)(const void *)(src + i + 32));
-        a = base64_avx2_values(a, &bad_a);
-        b = base64_avx2_values(b, &bad_b);
-        __m256i bad = _mm256_or_si256(bad_a, bad_b);
+        __m256i bad = _mm256_or_si256(base64_avx2_refuse(a), base64_avx2_refuse(b));
         if (!_mm256_testz_si256(bad, bad))
             break;
-        base64_avx2_store_24(dst, a);
-        base64_avx2_store_24(dst + 24, b);
+        base64_avx2_store_24(dst, base64_avx2_values(a));
+        base64_avx2_store_24(dst + 24, base64_avx2_values(b));
     }
     return i;
 }

@@ -22,6 +22,7 @@
 struct json_parser {
     struct json_doc *d;
     const char *text, *p, *end;
+    struct str plain; /* a part that need not be searched */
     struct err *e;
     uint32_t values; /* so far */
     uint32_t depth;  /* open containers */
@@ -226,9 +227,25 @@ static int json_decode(struct json_parser *s, const char *start, struct str *v) 
     return 0;
 }
 
+/* The first special byte from p on, or the end; s->plain is passed over. */
+static const char *json_search_known(const struct json_parser *s, const char *p) {
+    const char *from = s->plain.p, *to = from + s->plain.n;
+    if (p < from) {
+        p += json_scan(p, (size_t)(from - p));
+        if (p < from)
+            return p;
+    }
+    p = MAX(p, to);
+    return p + json_scan(p, (size_t)(s->end - p));
+}
+
+static inline const char *json_search(const struct json_parser *s, const char *p) {
+    return s->plain.n == 0 ? p + json_scan(p, (size_t)(s->end - p)) : json_search_known(s, p);
+}
+
 /* A string whose opening quote was consumed. */
 static inline int json_string(struct json_parser *s, struct str *v) {
-    const char *start = s->p, *q = start + json_scan(start, (size_t)(s->end - start));
+    const char *start = s->p, *q = json_search(s, start);
     s->p = q;
     if (q == s->end)
         return json_fail(s, q, "EOF while parsing a string");
@@ -243,7 +260,7 @@ static inline int json_string(struct json_parser *s, struct str *v) {
 }
 
 static inline int json_push_string(struct json_parser *s) {
-    struct str v;
+    struct str v = {NULL, 0};
     int r = json_string(s, &v);
     if (r < 0)
         return r;
@@ -427,16 +444,21 @@ static int json_document(struct json_parser *s) {
     return s->p == s->end ? 0 : json_fail(s, s->p, "trailing characters");
 }
 
-int json_parse(struct json_doc *d, const char *text, size_t n, struct err *e) {
+int json_parse_known(struct json_doc *d, struct str text, struct str plain, struct err *e) {
     d->len = 0;
     arena_reset(&d->arena);
-    struct json_parser s = {.d = d, .text = text, .p = text, .end = text + n, .e = e};
+    struct json_parser s = {.d = d, .text = text.p, .p = text.p, .end = text.p + text.n, .e = e};
+    s.plain = plain;
     s.dup.seed = d->seed;
     int r = json_document(&s);
     json_dup_fini(&s.dup);
     if (r < 0)
         d->len = 0;
     return r;
+}
+
+int json_parse(struct json_doc *d, const char *text, size_t n, struct err *e) {
+    return json_parse_known(d, (struct str){text, n}, (struct str){NULL, 0}, e);
 }
 
 const struct json_node *json_get(const struct json_node *object, const char *key) {

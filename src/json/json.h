@@ -58,6 +58,13 @@ void json_doc_trim(struct json_doc *d);
  */
 MUST_CHECK int json_parse(struct json_doc *d, const char *text, size_t n, struct err *e);
 
+/*
+ * The same when a part of the text, `plain` (it may be empty), is known to hold no quote, backslash
+ * or control character: within a string it is passed over.
+ */
+MUST_CHECK int json_parse_known(struct json_doc *d, struct str text, struct str plain,
+                                struct err *e);
+
 static inline const struct json_node *json_root(const struct json_doc *d) {
     return &d->nodes[0];
 }

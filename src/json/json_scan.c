@@ -1,5 +1,6 @@
 #include "json/json_scan.h"
 
+#include "base/cpu.h"
 #include "base/util.h"
 
 #include <stdbool.h>
@@ -49,7 +50,7 @@ JSON_SCAN_AVX2 static size_t json_scan_avx2(const char *p, size_t n) {
 }
 
 size_t json_scan_long(const char *p, size_t n) {
-    if (n >= 32 && __builtin_cpu_supports("avx2"))
+    if (n >= 32 && cpu_has_avx2())
         return json_scan_avx2(p, n);
     size_t i = 0;
     for (; n - i >= 16; i += 16) {

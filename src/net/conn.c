@@ -1,13 +1,12 @@
 #include "net/conn.h"
 
 #include "base/log.h"
+#include "net/conn_model.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <time.h>
 
-static void conn_process(struct conn *c, char *data, size_t n);
 static void conn_resume_input(struct conn *c);
 
 int conn_host_init(struct conn_host *h, struct loop *loop, const struct conn_ops *ops,
@@ -58,8 +57,7 @@ static void conn_say_gone(struct conn *c) {
     c->host->ops->gone(c);
 }
 
-/* The end: nothing more is read or sent. */
-static void conn_drop(struct conn *c) {
+void conn_drop(struct conn *c) {
     conn_say_gone(c);
     c->state = CONN_LINGERING;
     loop_io_del(c->host->loop, &c->io);
@@ -90,7 +88,7 @@ static bool conn_wants_input(const struct conn *c) {
     return c->state == CONN_LINGERING || (!c->paused && conn_backlog(c) < CONN_OUT_MAX);
 }
 
-static void conn_update_watch(struct conn *c) {
+void conn_update_watch(struct conn *c) {
     struct loop *l = c->host->loop;
     bool reading = conn_wants_input(c);
     bool writing = c->blocked || (c->state == CONN_BODY && c->want_out);
@@ -125,8 +123,7 @@ static void conn_sent_all(struct conn *c) {
         conn_drop(c);
 }
 
-/* The next head has its time once the last answer is sent, which may take as long as a transfer. */
-static void conn_await_head(struct conn *c) {
+void conn_await_head(struct conn *c) {
     uint64_t ms = c->outq.bytes > 0 ? CONN_BODY_MS : CONN_HEAD_MS;
     (void)!loop_timer_set(c->host->loop, &c->timer, ms * LOOP_MS); /* it is running */
 }
@@ -169,7 +166,7 @@ static void conn_on_flush(struct loop_task *t) {
     conn_flush(container_of(t, struct conn, flush_task));
 }
 
-static void conn_queued(struct conn *c) {
+void conn_queued(struct conn *c) {
     loop_defer(c->host->loop, &c->flush_task);
     if (!c->high && conn_backlog(c) >= CONN_OUT_HIGH && c->state == CONN_OPEN) {
         c->high = true;
@@ -177,8 +174,7 @@ static void conn_queued(struct conn *c) {
     }
 }
 
-/* Out of memory: the connection ends, soon. */
-static void conn_break(struct conn *c) {
+void conn_break(struct conn *c) {
     log_error("out of memory: ending connection %s", c->peer);
     c->broken = true;
     c->state = CONN_FLUSHING;
@@ -314,8 +310,7 @@ void conn_ping(struct conn *c) {
         conn_queue_frame(c, &c->outq, WS_PING, true, (struct str){NULL, 0});
 }
 
-/* Sends what is queued, then ends. The owner hears of it from the flush task. */
-static void conn_begin_flush(struct conn *c) {
+void conn_begin_flush(struct conn *c) {
     if (c->state == CONN_LINGERING || c->state == CONN_FLUSHING)
         return;
     c->state = CONN_FLUSHING;
@@ -343,173 +338,18 @@ void conn_end(struct conn *c, unsigned code, const char *reason) {
         conn_begin_flush(c);
 }
 
-/* -- input: HTTP -- */
-
-/* Bytes as they are. 0 or -ENOMEM. */
-static int conn_put(struct conn *c, struct str bytes) {
-    char *p = outq_reserve(&c->outq, bytes.n);
-    if (p == NULL)
-        return -ENOMEM;
-    memcpy(p, bytes.p, bytes.n);
-    outq_commit(&c->outq, bytes.n);
-    return 0;
-}
-
-static void conn_reply(struct conn *c, const struct http_answer *a) {
-    _cleanup_buf_ struct buf b = BUF_INIT(4096 + CONN_METRICS_MAX);
-    if (http_write_reply(&b, a, (long long)time(NULL)) < 0 || conn_put(c, buf_str(&b)) < 0) {
-        conn_drop(c);
-        return;
-    }
-    conn_queued(c);
-    if (a->close)
-        conn_begin_flush(c);
-    else
-        conn_await_head(c);
-}
-
-static void conn_reply_status(struct conn *c, int status, const char *body, bool close) {
-    conn_reply(c, &(struct http_answer){
-                      .action = HTTP_REPLY, .status = status, .body = body, .close = close});
-}
-
-static void conn_upgrade(struct conn *c, struct str key) {
-    _cleanup_buf_ struct buf b = BUF_INIT(4096);
-    if (http_write_upgrade(&b, key, (long long)time(NULL)) < 0 || conn_put(c, buf_str(&b)) < 0 ||
-        loop_timer_set(c->host->loop, &c->timer, CONN_PING_MS * LOOP_MS) < 0) {
-        conn_drop(c);
-        return;
-    }
-    c->state = CONN_OPEN;
-    c->opened = true;
-    log_info("websocket client connected: %s", c->peer);
-    c->host->ops->open(c);
-    conn_queued(c); /* after open: it may report pressure */
-}
-
-static void conn_metrics(struct conn *c, struct http_answer *a) {
-    _cleanup_buf_ struct buf text = BUF_INIT(CONN_METRICS_MAX);
-    if (c->host->metrics(c->host->owner, &text) < 0 || buf_putc(&text, '\0') < 0) {
-        conn_reply_status(c, 500, "", true);
-        return;
-    }
-    a->action = HTTP_REPLY;
-    a->body = text.p;
-    conn_reply(c, a);
-}
-
-static void conn_refused(struct conn *c, int status, enum http_refusal why, const char *reason) {
-    if (why == HTTP_FROM_PAGE)
-        log_warn("refusing a request with an Origin header from %s", c->peer);
-    else
-        log_info("refusing %s: %s", c->peer, reason);
-    c->host->ops->refused(c, status, why, reason);
-}
-
-void conn_http_begin(struct conn *c) {
-    c->state = CONN_BODY;
-    c->paused = true;
-    c->want_out = false;
-    conn_http_progress(c);
-}
-
-void conn_http_progress(struct conn *c) {
-    /* It is running, for the head or for this: to move it takes no memory. */
-    (void)!loop_timer_set(c->host->loop, &c->timer, CONN_BODY_MS * LOOP_MS);
-}
-
-void conn_http_put(struct conn *c, struct str bytes) {
-    if (conn_put(c, bytes) < 0)
-        conn_break(c);
-    else
-        conn_queued(c);
-}
-
-void conn_http_want_out(struct conn *c) {
-    c->want_out = true;
-    conn_update_watch(c);
-}
-
-void conn_http_end(struct conn *c, bool close) {
-    c->state = CONN_HTTP;
-    c->paused = false;
-    if (close)
-        conn_begin_flush(c);
-    else
-        conn_await_head(c);
-    loop_defer(c->host->loop, &c->flush_task); /* the next request may be there already */
-}
-
-void conn_http_abort(struct conn *c) {
-    c->state = CONN_HTTP;
-    conn_drop(c);
-}
-
-static void conn_answer(struct conn *c, const struct http_request *r) {
-    static const char *const reasons[] = {[HTTP_FROM_PAGE] = "the request has an Origin header",
-                                          [HTTP_BAD_HOST] = "/metrics or /v1/files from a browser "
-                                                            "or by an unknown name"};
-    struct conn_host *h = c->host;
-    struct http_answer a = {0};
-    if (h->metrics != NULL && str_eqz(r->path, "/metrics"))
-        http_route_metrics(r, h->http_hosts, h->http_host_count, &a);
-    else if (h->files && str_eqz(r->path, "/v1/files"))
-        http_route_files(r, h->http_hosts, h->http_host_count, &a);
-    else
-        http_route(r, &a);
-    if (a.refusal != HTTP_ADMITTED)
-        conn_refused(c, a.status, a.refusal, reasons[a.refusal]);
-    if (a.action == HTTP_REPLY) {
-        conn_reply(c, &a);
-        return;
-    }
-    const char *refusal =
-        auth_check(h->auth, http_header_get(r, "authorization"), (int64_t)time(NULL));
-    if (refusal != NULL) {
-        conn_refused(c, 401, HTTP_ADMITTED, refusal);
-        a.status = 401;
-        a.body = refusal;
-        a.type = NULL;
-        a.close |= http_body_len(r) != 0;
-        conn_reply(c, &a);
-    } else if (a.action == HTTP_METRICS) {
-        conn_metrics(c, &a);
-    } else if (a.action == HTTP_FILES) {
-        h->ops->files(c, r, &a);
-    } else {
-        conn_upgrade(c, a.key);
-    }
-}
-
-/* Handles the heads at the start of c->in; what follows an upgrade goes to the WebSocket parser. */
-static void conn_http(struct conn *c) {
-    while (c->state == CONN_HTTP && c->in.len > 0 && conn_backlog(c) < CONN_OUT_MAX) {
-        struct http_request r;
-        int n = http_parse(c->in.p, c->in.len, &r);
-        if (n == 0)
-            return;
-        if (n < 0) {
-            conn_reply_status(c, -n, "", true);
-            return;
-        }
-        conn_answer(c, &r);
-        buf_consume(&c->in, (size_t)n);
-    }
-    if (c->state == CONN_OPEN) {
-        struct buf rest = c->in;
-        c->in = BUF_INIT(rest.max);
-        conn_process(c, rest.p, rest.len);
-        buf_fini(&rest);
-    }
-}
-
 /* -- input: WebSocket -- */
+
+static void conn_ws_message(struct conn *c, const struct ws_msg *m) {
+    struct conn_message message = {m->data, m->n, m->opcode == WS_TEXT, m->letters, &c->ws.msg};
+    c->host->ops->message(c, &message);
+}
 
 static void conn_ws_event(struct conn *c, struct ws_msg *m) {
     switch (m->kind) {
     case WS_NONE:
     case WS_GOT_PONG: break;
-    case WS_MESSAGE: c->host->ops->message(c, m->data, m->n, m->opcode == WS_TEXT); break;
+    case WS_MESSAGE: conn_ws_message(c, m); break;
     case WS_GOT_PING:
         conn_queue_frame(c, &c->outq, WS_PONG, true, (struct str){m->data, m->n});
         break;
@@ -529,13 +369,14 @@ static void conn_stash(struct conn *c, const char *data, size_t n) {
     }
 }
 
-bool conn_take_message(struct conn *c, const char *inside, struct buf *out) {
-    struct buf *b = &c->ws.msg;
-    if (c->stdio || b->p == NULL || inside < b->p || inside >= b->p + b->len)
-        return false;
-    *out = *b;
-    *b = BUF_INIT(out->max);
-    return true;
+bool conn_message_owns(const struct conn_message *m) {
+    return m->memory != NULL && m->memory->p == m->p && m->n >= m->memory->cap / 2;
+}
+
+struct buf conn_message_take(const struct conn_message *m) {
+    struct buf taken = *m->memory;
+    *m->memory = BUF_INIT(taken.max);
+    return taken;
 }
 
 /* Acts on what the parser found; the memory of large messages is kept for the next one. */
@@ -566,7 +407,7 @@ static void conn_websocket(struct conn *c, char *data, size_t n) {
 static void conn_line(struct conn *c, char *line, size_t n) {
     struct str s = str_trim((struct str){line, n});
     if (s.n > 0)
-        c->host->ops->message(c, line + (s.p - line), s.n, false);
+        c->host->ops->message(c, &(struct conn_message){.p = line + (s.p - line), .n = s.n});
 }
 
 /* Hands out whole lines of c->in; at the end of input also the last, unterminated one. */
@@ -624,7 +465,7 @@ static void conn_resume_input(struct conn *c) {
     }
 }
 
-static void conn_process(struct conn *c, char *data, size_t n) {
+void conn_process(struct conn *c, char *data, size_t n) {
     if (c->state == CONN_OPEN && !c->stdio) {
         conn_websocket(c, data, n);
         return;

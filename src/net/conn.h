@@ -47,10 +47,28 @@
 
 struct conn;
 
+/* A whole message, and what is known of it already. */
+struct conn_message {
+    char *p; /* writable */
+    size_t n;
+    bool utf8;          /* valid UTF-8 */
+    struct str letters; /* a part that is all of the Base64 alphabet, or empty */
+    struct buf *memory; /* in which it lies, if conn_message_owns(); or NULL */
+};
+
+/*
+ * Whether the message has memory of its own, of at most twice its size (it may have been that of a
+ * larger one, net/spare.h), and that was not taken yet.
+ */
+bool conn_message_owns(const struct conn_message *m);
+
+/* Takes it, so that the message outlasts its handling. It goes back by spare_give(). */
+struct buf conn_message_take(const struct conn_message *m);
+
 struct conn_ops {
     void (*open)(struct conn *c);
-    /* A whole message; data is writable and valid during the call. `utf8`: known to be valid. */
-    void (*message)(struct conn *c, char *data, size_t n, bool utf8);
+    /* A message; it is valid during the call. */
+    void (*message)(struct conn *c, const struct conn_message *m);
     void (*pressure)(struct conn *c, bool high);
     /* During a stream: nearly all of it was sent, it may go on. Whatever is held back. */
     void (*drained)(struct conn *c);
@@ -149,12 +167,6 @@ void conn_http_progress(struct conn *c);
 void conn_http_want_out(struct conn *c);
 void conn_http_end(struct conn *c, bool close);
 void conn_http_abort(struct conn *c);
-
-/*
- * Takes the memory of the message being handled, in which `inside` points, so that it outlasts the
- * call (it goes back by spare_give()). False when it cannot be given away.
- */
-bool conn_take_message(struct conn *c, const char *inside, struct buf *out);
 
 /* Allows messages of CONN_MSG_MAX from now on. */
 void conn_lift_limit(struct conn *c);

@@ -1,7 +1,8 @@
 #pragma once
 /*
- * Memory of a large message that was handled, kept for the next one: fresh memory costs a page
- * fault for every 4 KiB. At most one, of at most SPARE_MAX bytes, for at most SPARE_MS.
+ * Memory of large messages that were handled, kept for the next ones: fresh memory costs a page
+ * fault for every 4 KiB. At most SPARE_COUNT, each of at most SPARE_MAX bytes, until SPARE_MS after
+ * the last one came. Two: one message is received while another is written.
  */
 
 #include "base/buf.h"
@@ -10,10 +11,11 @@
 #define SPARE_MIN (256u << 10) /* bytes worth keeping */
 #define SPARE_MAX (16u << 20)
 #define SPARE_MS 2000
+#define SPARE_COUNT 2
 
 struct spare {
     struct loop *loop;
-    struct buf buf;
+    struct buf kept[SPARE_COUNT];
     struct loop_timer timer;
 };
 

@@ -3,6 +3,7 @@
 #include "base/utf8.h"
 #include "json/base64.h"
 #include "net/sha1.h"
+#include "net/ws_mask.h"
 
 #include <string.h>
 
@@ -11,6 +12,9 @@
 
 /* A collection buffer above this is given back once its message was handled. */
 #define WS_KEEP 65536
+
+/* Bytes unmasked and checked at a time, while they are in the first cache. */
+#define WS_PIECE 4096
 
 void ws_parser_init(struct ws_parser *p, size_t max) {
     *p = (struct ws_parser){.msg = BUF_INIT(max), .max = max};
@@ -22,28 +26,6 @@ void ws_parser_fini(struct ws_parser *p) {
 
 void ws_parser_set_max(struct ws_parser *p, size_t max) {
     p->max = max;
-}
-
-/*
- * dst = src XOR mask, where src[0] meets mask[phase % 4]. dst and src are the same or do not
- * overlap.
- */
-static void ws_unmask(char *dst, const char *src, size_t n, const uint8_t mask[4], uint64_t phase) {
-    uint8_t rot[8];
-    for (size_t i = 0; i < sizeof rot; i++)
-        rot[i] = mask[(phase + i) % 4];
-    uint64_t m;
-    memcpy(&m, rot, sizeof m);
-    size_t i = 0;
-    for (; i + 32 <= n; i += 32) {
-        uint64_t w[4];
-        memcpy(w, src + i, sizeof w);
-        for (size_t k = 0; k < 4; k++)
-            w[k] ^= m;
-        memcpy(dst + i, w, sizeof w);
-    }
-    for (; i < n; i++)
-        dst[i] = (char)(src[i] ^ rot[i % 4]);
 }
 
 static void ws_fail(struct ws_parser *p, struct ws_msg *m, unsigned code, const char *reason) {
@@ -110,6 +92,7 @@ static void ws_begin(struct ws_parser *p) {
     p->msg_opcode = p->opcode;
     p->valid = 0;
     p->not_text = false;
+    p->run = p->letters = (struct ws_run){0, 0};
 }
 
 /* Called with the length bytes complete. False after a failure. */
@@ -222,7 +205,7 @@ static size_t ws_split_tail(const char *p, size_t n) {
     return 0;
 }
 
-/* Checks what was collected since the last time, while it is still in the caches. */
+/* Checks what was collected since the last time. */
 static void ws_check_text(struct ws_parser *p) {
     if (p->msg_opcode != WS_TEXT || p->not_text || p->msg.len == 0)
         return;
@@ -231,25 +214,53 @@ static void ws_check_text(struct ws_parser *p) {
     p->valid = end;
 }
 
-static void ws_end_message(struct ws_parser *p, char *data, size_t n, struct ws_msg *m) {
-    bool checked = data == p->msg.p;
-    if (p->msg_opcode == WS_TEXT && (checked ? p->not_text : !utf8_valid(data, n)))
-        ws_fail(p, m, 1007, "text message is not UTF-8");
-    else
-        *m = (struct ws_msg){.kind = WS_MESSAGE, .opcode = p->msg_opcode, .data = data, .n = n};
+/* The last n bytes collected are of the Base64 alphabet. */
+static void ws_note_letters(struct ws_parser *p, size_t n) {
+    size_t at = p->msg.len - n;
+    if (p->run.at + p->run.n != at)
+        p->run = (struct ws_run){at, 0};
+    p->run.n += n;
+    if (p->run.n > p->letters.n)
+        p->letters = p->run;
+    if (p->valid == at)
+        p->valid += n;
 }
 
-/* n payload bytes of a data frame are at the end of the message, unmasked. */
-static void ws_collected(struct ws_parser *p, size_t n, struct ws_msg *m) {
-    p->done += n;
-    p->left -= n;
-    p->msg.len += n;
-    ws_check_text(p);
+/* Unmasks n payload bytes to the end of the message, where they may lie already. */
+static void ws_collect(struct ws_parser *p, const char *src, size_t n) {
+    while (n > 0) {
+        size_t piece = MIN(n, (size_t)WS_PIECE);
+        bool letters = ws_unmask(p->msg.p + p->msg.len, src, piece, p->mask, p->done);
+        p->done += piece;
+        p->left -= piece;
+        p->msg.len += piece;
+        if (letters)
+            ws_note_letters(p, piece);
+        ws_check_text(p);
+        src += piece;
+        n -= piece;
+    }
+}
+
+static void ws_end_message(struct ws_parser *p, char *data, size_t n, struct ws_msg *m) {
+    bool collected = data == p->msg.p;
+    if (p->msg_opcode == WS_TEXT && (collected ? p->not_text : !utf8_valid(data, n))) {
+        ws_fail(p, m, 1007, "text message is not UTF-8");
+        return;
+    }
+    *m = (struct ws_msg){.kind = WS_MESSAGE, .opcode = p->msg_opcode, .data = data, .n = n};
+    if (collected)
+        m->letters = (struct str){data + p->letters.at, p->letters.n};
+}
+
+/* Payload of a data frame was collected: the end of the message is reported. */
+static void ws_collected(struct ws_parser *p, struct ws_msg *m) {
     if (p->left > 0)
         return;
     p->in_payload = false;
     p->in_message = !p->fin;
     if (p->fin) {
+        ws_check_text(p); /* also when the last frame is empty */
         p->delivered = true;
         ws_end_message(p, p->msg.len > 0 ? p->msg.p : p->ctl, p->msg.len, m);
     }
@@ -270,9 +281,8 @@ static size_t ws_take_data(struct ws_parser *p, char *data, size_t n, struct ws_
         ws_fail(p, m, 1009, "no memory for the message");
         return take;
     }
-    if (take > 0)
-        ws_unmask(p->msg.p + p->msg.len, data, take, p->mask, p->done);
-    ws_collected(p, take, m);
+    ws_collect(p, data, take);
+    ws_collected(p, m);
     return take;
 }
 
@@ -285,9 +295,8 @@ char *ws_room(struct ws_parser *p, size_t *n) {
 
 void ws_filled(struct ws_parser *p, size_t n, struct ws_msg *m) {
     *m = (struct ws_msg){.kind = WS_NONE};
-    char *at = p->msg.p + p->msg.len;
-    ws_unmask(at, at, n, p->mask, p->done);
-    ws_collected(p, n, m);
+    ws_collect(p, p->msg.p + p->msg.len, n);
+    ws_collected(p, m);
 }
 
 void ws_parser_release(struct ws_parser *p) {

@@ -28,15 +28,23 @@ struct ws_msg {
     size_t n;
     unsigned code;      /* WS_GOT_CLOSE, WS_FAIL */
     const char *reason; /* WS_FAIL: static text */
+    struct str
+        letters; /* WS_MESSAGE: a part of data that is all of the Base64 alphabet, or empty */
+};
+
+/* A part of a message. */
+struct ws_run {
+    size_t at, n;
 };
 
 struct ws_parser {
-    struct buf msg;   /* message under collection; its max was taken when the message began */
-    size_t max;       /* largest frame and message from the next message on */
-    size_t valid;     /* bytes of `msg` that are known to be valid UTF-8 */
-    bool not_text;    /* some are known not to be */
-    uint8_t head[14]; /* header bytes seen so far */
-    uint8_t head_len; /* how many of them */
+    struct buf msg; /* message under collection; its max was taken when the message began */
+    size_t max;     /* largest frame and message from the next message on */
+    size_t valid;   /* bytes of `msg` that are known to be valid UTF-8 */
+    bool not_text;  /* some are known not to be */
+    struct ws_run run, letters; /* all of the Base64 alphabet: the last such part, the longest */
+    uint8_t head[14];           /* header bytes seen so far */
+    uint8_t head_len;           /* how many of them */
     uint8_t mask[4];
     uint8_t ctl_len; /* bytes of a control payload collected */
     bool in_payload; /* a header is complete, payload outstanding */

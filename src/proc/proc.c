@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <time.h>
@@ -291,18 +292,29 @@ static void proc_finish_exit(struct proc *p) {
     proc_check_closed(p);
 }
 
-static void proc_note_exit(struct proc *p) {
-    int status = p->spawn.sup->status;
-    p->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    p->exit_code = p->signal ? 128 + p->signal : WEXITSTATUS(status);
-    p->usage = p->spawn.sup->usage;
-    p->peak_known = resources_peak_counts(&p->usage);
+/* What the supervisor knows of the leader's end. */
+static struct spawn_end proc_reaped_end(const struct proc *p) {
+    const struct supervisor *s = p->spawn.sup;
+    return (struct spawn_end){s->status, s->usage, resources_peak_counts(&s->usage)};
+}
+
+static void proc_note_exit(struct proc *p, struct spawn_end end) {
+    p->signal = WIFSIGNALED(end.status) ? WTERMSIG(end.status) : 0;
+    p->exit_code = p->signal ? 128 + p->signal : WEXITSTATUS(end.status);
+    p->usage = end.usage;
+    p->peak_known = end.peak_known;
     p->ended = p->host->loop->now;
     p->reaped = true;
 }
 
-static void proc_leader_reaped(struct proc *p) {
-    proc_note_exit(p);
+static void proc_close_channel(struct proc *p) {
+    loop_io_del(p->host->loop, &p->channel);
+    util_close_fd(&p->channel.fd);
+}
+
+static void proc_leader_ended(struct proc *p, struct spawn_end end) {
+    proc_note_exit(p, end);
+    proc_close_channel(p);
     loop_timer_del(p->host->loop, &p->timeout_timer);
     p->exit_pending = true;
     p->drain_left = PROC_DRAIN_MAX;
@@ -321,6 +333,83 @@ static void proc_running(struct proc *p) {
         log_error("out of memory: a process runs without its time limit");
 }
 
+/* A sandboxed command is in a session of its own: the sandbox's init passes signals on. */
+static void proc_send_signal(struct proc *p, int signo) {
+    const char byte = (char)signo;
+    if (p->report == NULL)
+        spawn_signal(&p->spawn, signo);
+    else if (p->channel.fd >= 0)
+        (void)!send(p->channel.fd, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* The command runs: its launcher has said so, or exec of an unconfined one has succeeded. */
+static void proc_confirm(struct proc *p) {
+    proc_running(p);
+    p->ops->started(p, 0);
+    if (p->early_signal != 0)
+        proc_signal(p, p->early_signal);
+}
+
+/* It could not be started; whatever of it runs is killed. */
+static void proc_refuse(struct proc *p, int error) {
+    proc_close_channel(p);
+    spawn_kill(&p->spawn, false);
+    p->ops->started(p, error);
+}
+
+/* The launcher's word for the command's end: what is left to do there concerns nobody outside. */
+static void proc_hear_end(struct proc *p) {
+    struct spawn_end end;
+    int r = p->ended_by(p->channel.fd, &end);
+    if (r > 0)
+        proc_leader_ended(p, end);
+    else if (r < 0)
+        loop_io_del(p->host->loop, &p->channel); /* a hang-up is always reported */
+}
+
+/* News from the launcher: the outcome of the start, and then the end. */
+static void proc_on_channel(struct loop_io *io, uint32_t events) {
+    (void)events;
+    struct proc *p = container_of(io, struct proc, channel);
+    if (p->state != PROC_STARTING) {
+        proc_hear_end(p);
+        return;
+    }
+    int r = p->report(io->fd, &p->refusal);
+    if (r > 0) {
+        proc_confirm(p);
+    } else if (r < 0) {
+        loop_io_del(p->host->loop, io);
+        proc_refuse(p, -r);
+    }
+}
+
+/* The launcher was executed, which says nothing of the command. */
+static void proc_await_launch(struct proc *p) {
+    int r = loop_io_add(p->host->loop, &p->channel, EPOLLIN);
+    if (r < 0)
+        proc_refuse(p, -r);
+}
+
+/* The launcher has ended, and all it started with it. Its last word may not have been heard yet. */
+static void proc_launcher_ended(struct proc *p) {
+    if (p->reaped)
+        return;
+    if (p->state == PROC_STARTING) {
+        int r = p->report(p->channel.fd, &p->refusal);
+        if (r <= 0) {
+            proc_refuse(p, r < 0 ? -r : EIO);
+            return;
+        }
+        loop_io_del(p->host->loop, &p->channel);
+        proc_confirm(p);
+    }
+    if (p->abandoned)
+        proc_note_exit(p, proc_reaped_end(p));
+    else
+        proc_leader_ended(p, proc_reaped_end(p));
+}
+
 static void proc_on_spawn(struct spawn *c) {
     struct proc *p = container_of(c, struct proc, spawn);
     if (c->gone) {
@@ -330,20 +419,25 @@ static void proc_on_spawn(struct spawn *c) {
         return;
     }
     if (p->abandoned) {
-        if (c->seen == SUPERVISOR_EXITED)
-            proc_note_exit(p);
+        if (c->seen == SUPERVISOR_EXITED && !p->reaped)
+            proc_note_exit(p, proc_reaped_end(p));
         return;
     }
     switch ((enum supervisor_phase)c->seen) {
     case SUPERVISOR_STARTING: break;
     case SUPERVISOR_FAILED: p->ops->started(p, c->sup->error); break;
     case SUPERVISOR_RUNNING:
-        proc_running(p);
-        p->ops->started(p, 0);
-        if (p->early_signal != 0)
-            spawn_signal(&p->spawn, p->early_signal);
+        if (p->report != NULL)
+            proc_await_launch(p);
+        else
+            proc_confirm(p);
         break;
-    case SUPERVISOR_EXITED: proc_leader_reaped(p); break;
+    case SUPERVISOR_EXITED:
+        if (p->report != NULL)
+            proc_launcher_ended(p);
+        else
+            proc_leader_ended(p, proc_reaped_end(p));
+        break;
     }
 }
 
@@ -392,6 +486,7 @@ void proc_init(struct proc *p, struct proc_host *h, const struct proc_ops *ops,
         capture_init(&p->out[i].capture, retain / 2);
     }
     p->in = (struct loop_io){.fd = -1, .fn = proc_on_writable};
+    p->channel = (struct loop_io){.fd = -1, .fn = proc_on_channel};
     p->force_timer.fn = proc_on_force_close;
     p->grace_timer.fn = proc_on_grace;
     p->timeout_timer.fn = proc_on_timeout;
@@ -412,6 +507,11 @@ int proc_start(struct proc *p, const struct spawn_spec *spec) {
     p->out[1].io.fd = fds.err;
     p->out[1].name = OUTLOG_STDERR;
     p->in.fd = fds.in;
+    if (spec->launch != NULL) {
+        p->channel.fd = spec->launch->channel;
+        p->report = spec->launch->report;
+        p->ended_by = spec->launch->ended;
+    }
     return 0;
 }
 
@@ -424,12 +524,14 @@ void proc_signal(struct proc *p, int signo) {
     if (p->state == PROC_STARTING)
         p->early_signal = signo;
     else if (p->state == PROC_RUNNING && !p->exit_pending)
-        spawn_signal(&p->spawn, signo);
+        proc_send_signal(p, signo);
 }
 
 void proc_ask_to_end(struct proc *p) {
     if (p->state == PROC_STARTING)
         p->early_signal = SIGTERM;
+    if (p->report != NULL)
+        proc_signal(p, SIGTERM);
     spawn_ask_to_end(&p->spawn);
 }
 
@@ -441,7 +543,7 @@ bool proc_terminate(struct proc *p, uint64_t grace_ms) {
     if (grace_ms == 0 || loop_timer_set(p->host->loop, &p->grace_timer, loop_ms(grace_ms)) < 0)
         proc_force(p);
     else
-        spawn_signal(&p->spawn, SIGTERM);
+        proc_send_signal(p, SIGTERM);
     return true;
 }
 
@@ -453,6 +555,8 @@ void proc_abandon(struct proc *p, bool kill, bool spare_setsid) {
     if (kill) /* else what survived a SIGTERM still has its time */
         loop_timer_del(p->host->loop, &p->grace_timer);
     list_remove(&p->held_node);
+    proc_close_channel(p);
+    err_fini(&p->refusal);
     proc_end_streams(p);
     proc_stdin_end(p);
     inq_fini(&p->inq);

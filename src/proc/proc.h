@@ -51,7 +51,8 @@ struct proc;
 
 /* What the owner hears. */
 struct proc_ops {
-    void (*started)(struct proc *p, int error); /* 0, or the errno of the failed start */
+    /* 0, or the errno of the failed start; p->refusal says more when its code is set. */
+    void (*started)(struct proc *p, int error);
     void (*output)(struct proc *p, uint64_t seq, enum outlog_stream stream, const char *data,
                    size_t n);
     void (*exited)(struct proc *p, uint64_t seq);
@@ -76,6 +77,10 @@ struct proc {
     struct proc_gate *gate; /* borrowed; NULL = always open */
     struct list held_node;
     struct spawn spawn;
+    struct loop_io channel; /* to the launcher of a sandboxed one; fd -1 = none, or gone */
+    int (*report)(int channel, struct err *e); /* spawn_launch.report; NULL: not sandboxed */
+    int (*ended_by)(int channel, struct spawn_end *end); /* spawn_launch.ended */
+    struct err refusal;                                  /* why the launcher could not start it */
     enum proc_state state;
     bool tty, has_stdin;
     bool terminated;     /* killed on request */

@@ -35,7 +35,7 @@ static bool slots_vacant(int first) {
 
 void slots_init(struct slots *s) {
     *s = (struct slots){.fence = -1};
-    int limit = SLOTS_ALIGN;
+    int limit = 2 * SLOTS_ALIGN;
     while (limit < SLOTS_MOST && !slots_vacant(limit - SLOTS_COUNT))
         limit += SLOTS_ALIGN;
     s->first = limit - SLOTS_COUNT;
@@ -98,6 +98,11 @@ int slots_place(struct slots *s, struct supervisor *sup) {
     s->user[set] = sup;
     int *need[SLOTS_EACH] = {&sup->fds[0], &sup->fds[1], &sup->fds[2], &sup->wake_fd,
                              sup->limits.join ? &sup->limits.cgroup_fd : NULL};
+    if (sup->launcher >= 0) {
+        need[5] = &sup->launcher;
+        for (size_t i = 0; i < SUPERVISOR_HANDED; i++)
+            need[6 + i] = sup->handed[i] >= 0 ? &sup->handed[i] : NULL;
+    }
     int slot = s->first + (int)set * SLOTS_EACH;
     for (size_t i = 0; i < SLOTS_EACH; i++, slot++) {
         if (need[i] == NULL)

@@ -17,8 +17,8 @@
 #include "proc/supervisor.h"
 
 #define SLOTS_SETS 8
-#define SLOTS_EACH 5    /* descriptors of one supervisor */
-#define SLOTS_MOST 1024 /* the limit is not above this */
+#define SLOTS_EACH (6 + SUPERVISOR_HANDED) /* descriptors of one supervisor */
+#define SLOTS_MOST 1024                    /* the limit is not above this */
 
 struct slots {
     int fence; /* holds the place of what is not in use; -1: nothing is reserved, all is copied */

@@ -262,6 +262,12 @@ static void spawn_fill(struct supervisor *sup, struct spawner *s, const struct s
     sup->nofile = s->nofile;
     sup->limits = spec->limits;
     sup->failed_limit = -1;
+    sup->launcher = -1;
+    if (spec->launch == NULL)
+        return;
+    sup->launcher = spec->launch->program;
+    memcpy(sup->handed, spec->launch->handed, sizeof sup->handed);
+    sup->synth = spec->launch->synth;
 }
 
 int spawn_start(struct spawner *s, struct spawn *c, const struct spawn_spec *spec,
@@ -307,7 +313,8 @@ void spawn_signal(struct spawn *c, int signo) {
 void spawn_ask_to_end(struct spawn *c) {
     if (c->sup == NULL)
         return;
-    spawn_signal(c, SIGTERM);
+    if (c->sup->launcher < 0) /* a launcher is not the command */
+        spawn_signal(c, SIGTERM);
     atomic_fetch_or(&c->sup->kill, SUPERVISOR_TERM_REST);
     kill(c->pid, SIGUSR1);
 }
@@ -315,7 +322,8 @@ void spawn_ask_to_end(struct spawn *c) {
 void spawn_kill(struct spawn *c, bool spare_setsid) {
     if (c->sup == NULL)
         return;
-    unsigned how = SUPERVISOR_KILL_ALL | (spare_setsid ? SUPERVISOR_SPARE_SETSID : 0u);
+    bool spare = spare_setsid && c->sup->launcher < 0; /* nothing outlives a sandbox */
+    unsigned how = SUPERVISOR_KILL_ALL | (spare ? SUPERVISOR_SPARE_SETSID : 0u);
     atomic_store_explicit(&c->sup->kill, how, memory_order_release);
     spawn_signal(c, SIGKILL); /* the group at once, the rest by the supervisor */
     kill(c->pid, SIGUSR1);

@@ -33,6 +33,30 @@ struct spawner {
     bool spare_strays;    /* but do not: they cannot be told from others, or --keep-detached */
 };
 
+/* How a command has ended. */
+struct spawn_end {
+    int status; /* as of wait() */
+    struct rusage usage;
+    bool peak_known; /* usage.ru_maxrss is the command's, and not of what ran before its exec */
+};
+
+/*
+ * How the launcher of the sandbox runs a command. `report` reads what the launcher says of the
+ * start on the server's end of the channel: 1 the command runs, 0 nothing yet, or -errno with e set
+ * (it could not be started, or the launcher is gone). After that `ended` reads how the command
+ * ended and all it started with it: 1 *end is set, 0 nothing yet, or -errno: only the supervisor
+ * will tell.
+ */
+struct spawn_launch {
+    int program;                   /* our own executable; borrowed */
+    int handed[SUPERVISOR_HANDED]; /* what it gets as 3, 4, 5 and 6, or -1; borrowed */
+    int channel;                   /* the server's end, non-blocking; proc_start() takes it over
+                                      when it succeeds */
+    struct synthlist *synth;       /* borrowed; must stay until the supervisor is gone */
+    int (*report)(int channel, struct err *e);
+    int (*ended)(int channel, struct spawn_end *end);
+};
+
 /* What to run. Strings are borrowed and must stay until the phase has left SUPERVISOR_STARTING. */
 struct spawn_spec {
     const char *program;
@@ -43,7 +67,9 @@ struct spawn_spec {
     bool tty;
     bool pipe_stdin; /* without tty: stdin is a pipe, else /dev/null */
     unsigned short rows, cols;
-    struct limits_steps limits; /* its descriptor is the caller's */
+    struct limits_steps limits;        /* its descriptor is the caller's */
+    const struct spawn_launch *launch; /* NULL: not sandboxed. Else program, argv and envp are the
+                                          launcher's, and cwd and rlimits its business */
 };
 
 /* One command, embedded in its owner. */
@@ -83,10 +109,16 @@ MUST_CHECK int spawn_start(struct spawner *s, struct spawn *c, const struct spaw
 /* Sends a signal to the leader's process group, if the leader has not been reaped. */
 void spawn_signal(struct spawn *c, int signo);
 
-/* Sends SIGTERM: to the group of a leader that lives, later or now to what it leaves behind. */
+/*
+ * Sends SIGTERM: to the group of a leader that lives (but not to a launcher), later or now to what
+ * it leaves behind.
+ */
 void spawn_ask_to_end(struct spawn *c);
 
-/* Kills the command and all its descendants; `spare_setsid` spares those that left its session. */
+/*
+ * Kills the command and all its descendants; `spare_setsid` spares those that left its session, but
+ * for those in a sandbox.
+ */
 void spawn_kill(struct spawn *c, bool spare_setsid);
 
 /* The phase now, and the facts that come with it (valid while c->sup is set). */

@@ -183,6 +183,11 @@ static int child_exec(struct supervisor *s) {
     return denied ? -EACCES : last;
 }
 
+static int child_launch(const struct supervisor *s) {
+    return (int)sys5(SYS_execveat, s->launcher, (long)"", (long)s->argv, (long)s->envp,
+                     AT_EMPTY_PATH);
+}
+
 /* Sets one limit; notes which one when it fails. */
 static int child_limit(struct supervisor *s, enum limits_kind kind, long r) {
     if (r >= 0)
@@ -200,16 +205,11 @@ static long child_write_oom(const struct limits_steps *l) {
     return fd < 0 ? fd : sys3(SYS_write, fd, (long)l->oom, (long)l->oom_len);
 }
 
-static int child_set_limits(struct supervisor *s) {
+/* Resource limits; a launcher sets them itself, at the very end. */
+static int child_set_rlimits(struct supervisor *s) {
     const struct limits_steps *l = &s->limits;
     int r = 0;
-    if (l->join) /* only the command joins: the supervisor shares the server's memory */
-        r = (int)MIN(sys3(SYS_write, l->cgroup_fd, (long)"0", 1), 0L);
-    if (r == 0 && l->set_nice)
-        r = child_limit(s, LIMITS_NICE, sys3(SYS_setpriority, PRIO_PROCESS, 0, l->nice));
-    if (r == 0 && l->set_oom)
-        r = child_limit(s, LIMITS_OOM, child_write_oom(l));
-    if (r == 0 && l->set_open_files)
+    if (l->set_open_files)
         r = child_limit(s, LIMITS_OPEN_FILES, child_rlimit(RLIMIT_NOFILE, &l->open_files));
     else
         child_rlimit(RLIMIT_NOFILE, &s->nofile); /* as the server was started with, if possible */
@@ -220,20 +220,33 @@ static int child_set_limits(struct supervisor *s) {
     return r;
 }
 
+static int child_set_limits(struct supervisor *s) {
+    const struct limits_steps *l = &s->limits;
+    int r = 0;
+    if (l->join) /* only the command joins: the supervisor shares the server's memory */
+        r = (int)MIN(sys3(SYS_write, l->cgroup_fd, (long)"0", 1), 0L);
+    if (r == 0 && l->set_nice)
+        r = child_limit(s, LIMITS_NICE, sys3(SYS_setpriority, PRIO_PROCESS, 0, l->nice));
+    if (r == 0 && l->set_oom)
+        r = child_limit(s, LIMITS_OOM, child_write_oom(l));
+    return r < 0 || s->launcher >= 0 ? r : child_set_rlimits(s);
+}
+
 static int child_main(void *arg) {
     struct supervisor *s = arg;
     sys5(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* first: we run on the parent's memory */
-    long r = sys0(SYS_setsid);
-    if (r >= 0 && s->tty)
+    bool launch = s->launcher >= 0;
+    long r = launch ? sys2(SYS_setpgid, 0, 0) : sys0(SYS_setsid);
+    if (r >= 0 && s->tty && !launch)
         r = sys3(SYS_ioctl, 0, TIOCSCTTY, 0);
     if (r >= 0)
-        r = sys1(SYS_chdir, (long)s->cwd);
+        r = sys1(SYS_chdir, launch ? (long)"/" : (long)s->cwd);
     if (r >= 0)
         r = child_set_limits(s);
     if (r >= 0) {
         child_reset_signals();
-        close_fds(3, ~0u, CLOSE_RANGE_CLOEXEC);
-        r = child_exec(s);
+        close_fds(launch ? 3 + SUPERVISOR_HANDED : 3, ~0u, CLOSE_RANGE_CLOEXEC);
+        r = launch ? child_launch(s) : child_exec(s);
     }
     s->error = (int)-r;
     return 127;
@@ -248,6 +261,36 @@ static void sup_notify(struct supervisor *s, enum supervisor_phase phase) {
         ;
 }
 
+/* Moves a descriptor out of the way of those that get fixed numbers. */
+static long sup_move_up(int *fd) {
+    long r = sys3(SYS_fcntl, *fd, F_DUPFD_CLOEXEC, 3 + SUPERVISOR_HANDED);
+    *fd = r >= 0 ? (int)r : *fd;
+    return r;
+}
+
+/* Gives a launcher its descriptors, and drops all others but those still needed. */
+static int sup_arrange_launch(struct supervisor *s) {
+    long r = sup_move_up(&s->wake_fd);
+    if (r >= 0)
+        r = sup_move_up(&s->launcher);
+    if (r >= 0 && s->limits.join)
+        r = sup_move_up(&s->limits.cgroup_fd);
+    for (int i = 0; r >= 0 && i < SUPERVISOR_HANDED; i++) {
+        if (s->handed[i] >= 0)
+            r = sup_move_up(&s->handed[i]);
+    }
+    for (int i = 0; r >= 0 && i < SUPERVISOR_HANDED; i++) {
+        if (s->handed[i] >= 0)
+            r = sys3(SYS_dup3, s->handed[i], 3 + i, 0);
+        else
+            sys1(SYS_close, 3 + i);
+    }
+    /* What else the server has open is not the launcher's: marked, and gone with its exec. */
+    if (r >= 0)
+        close_fds(3 + SUPERVISOR_HANDED, ~0u, CLOSE_RANGE_CLOEXEC);
+    return (int)MIN(r, 0L);
+}
+
 /* Puts the command's three descriptors in place and drops all others but those still needed. */
 static int sup_arrange_fds(struct supervisor *s) {
     for (int i = 0; i < 3; i++) {
@@ -255,6 +298,8 @@ static int sup_arrange_fds(struct supervisor *s) {
         if (r < 0)
             return (int)r;
     }
+    if (s->launcher >= 0)
+        return sup_arrange_launch(s);
     int other = s->limits.join ? s->limits.cgroup_fd : s->wake_fd;
     unsigned low = (unsigned)MIN(s->wake_fd, other), high = (unsigned)MAX(s->wake_fd, other);
     if (low > 3)
@@ -296,8 +341,12 @@ static bool sup_launch(struct supervisor *s) {
     bool ok = s->error == 0;
     sup_notify(s, ok ? SUPERVISOR_RUNNING : SUPERVISOR_FAILED);
     close_fds(0, 2, 0);
-    if (s->limits.join)
+    if (s->launcher >= 0) { /* all but the way to wake the server */
+        close_fds(3, (unsigned)s->wake_fd - 1, 0);
+        close_fds((unsigned)s->wake_fd + 1, ~0u, 0);
+    } else if (s->limits.join) {
         sys1(SYS_close, s->limits.cgroup_fd);
+    }
     return ok;
 }
 
@@ -464,13 +513,27 @@ static bool sup_reap(struct supervisor *s, bool *leader_lives) {
             continue;
         if (r < 0 || dead.si_pid == 0)
             return r != -ECHILD;
-        if (dead.si_pid == s->leader && *leader_lives) {
+        bool stopped = dead.si_code == CLD_TRAPPED || dead.si_code == CLD_STOPPED;
+        if (stopped) { /* one that has made us its tracer; it stays as it is */
+            sys4(SYS_wait4, dead.si_pid, 0, WNOHANG | __WALL, 0);
+        } else if (dead.si_pid == s->leader && *leader_lives) {
             *leader_lives = false;
             sup_reap_leader(s);
         } else {
             sys4(SYS_wait4, dead.si_pid, 0, __WALL, 0);
         }
     }
+}
+
+static long sup_call(long n, long a, long b, long c, long d) {
+    return sys4(n, a, b, c, d);
+}
+
+/* Nothing of the sandbox is left: neither are the directories that it put on the host. */
+static void sup_sweep(const struct supervisor *s) {
+    struct synthlist_sweeper sweeper = {.call = sup_call};
+    if (s->synth != NULL)
+        synthlist_sweep(s->synth, &sweeper);
 }
 
 /* Gets a table of descriptors of our own. False when that fails: nothing may be touched then. */
@@ -492,12 +555,16 @@ static int supervisor_main(void *arg) {
     struct supervisor *s = arg;
     if (!sup_unshare(s))
         return 0;
-    sys0(SYS_setsid); /* signals to the server's terminal or group are not for us */
+    /* Signals to the server's group are not for us. No session of our own: to the scheduler each is
+     * a user of its own that has to wait for its first turn (sched(7), autogroup). */
+    sys2(SYS_setpgid, 0, 0);
     sys5(SYS_prctl, PR_SET_NAME, (long)"exec-supervisor", 0, 0, 0);
     sys5(SYS_prctl, PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
     sys5(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    if (sys0(SYS_getppid) != s->server || !sup_launch(s))
+    if (sys0(SYS_getppid) != s->server || !sup_launch(s)) {
+        sup_sweep(s);
         return 0;
+    }
 
     uint64_t wanted = 1ull << (SIGCHLD - 1) | 1ull << (SIGUSR1 - 1) | 1ull << (SIGTERM - 1);
     bool leader_lives = true;
@@ -519,6 +586,7 @@ static int supervisor_main(void *arg) {
                  sizeof wanted) == -EAGAIN)
             pause_ms = MIN(pause_ms * 2, 1000L);
     }
+    sup_sweep(s);
     return 0;
 }
 

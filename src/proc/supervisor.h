@@ -20,6 +20,7 @@
  * reused meanwhile (supervisor_signal).
  */
 
+#include "base/synthlist.h"
 #include "proc/limits.h"
 
 #include <stdatomic.h>
@@ -46,6 +47,7 @@ enum supervisor_kill {
 #define SUPERVISOR_PATH_MAX 4352 /* PATH_MAX and a NAME_MAX component */
 #define SUPERVISOR_STACK 16384
 #define SUPERVISOR_CHILD_STACK 8192
+#define SUPERVISOR_HANDED 4 /* descriptors handed to a launcher: its 3, 4, 5 and 6 */
 
 struct supervisor {
     /* Written by the server before the start, constant afterwards. Strings are borrowed and must
@@ -63,6 +65,11 @@ struct supervisor {
     const char *cwd;
     struct rlimit nofile; /* descriptor limits of the command, unless `limits` has some */
     struct limits_steps limits;
+    /* Of a sandboxed command. What is run, as `program`, is then the launcher: our own executable,
+     * which takes terminal, working directory and resource limits upon itself. */
+    int launcher;                  /* descriptor of it, or -1: not sandboxed */
+    int handed[SUPERVISOR_HANDED]; /* descriptors it is given; -1: not this one */
+    struct synthlist *synth;       /* directories to remove at the end, or NULL; shared memory */
 
     /* Server to supervisor. */
     _Atomic bool signalling; /* the leader must not be reaped now */

@@ -18,8 +18,8 @@ struct rpc_waiting {
     struct list node;
     char *key; /* value of the method's key parameter, or NULL */
     size_t key_len;
-    bool utf8; /* the text is known to be valid */
-    size_t n;
+    struct conn_message message; /* in `memory` or in `text` */
+    struct buf memory;           /* of a large one, taken over */
     char text[];
 };
 
@@ -330,14 +330,15 @@ static enum rpc_outcome rpc_execute(struct rpc_call *c, const struct envelope *e
     return out;
 }
 
-static void rpc_request(struct rpc_peer *p, const struct envelope *env) {
+static void rpc_request(struct rpc_peer *p, const struct envelope *env,
+                        const struct conn_message *m) {
     _cleanup_err_ struct err e = ERR_INIT;
     _cleanup_buf_ struct buf id = BUF_INIT((size_t)CONN_MSG_MAX * 6);
     if (rpc_id_text(env->id, &id) < 0) {
         conn_end(p->conn, 1011, "out of memory");
         return;
     }
-    struct rpc_call c = {.peer = p, .id = id.p, .id_len = id.len};
+    struct rpc_call c = {.peer = p, .id = id.p, .id_len = id.len, .message = m};
     enum rpc_outcome out = rpc_execute(&c, env, rpc_result_begin(&c), &e);
     struct rpc_tally *tally = &p->host->tallies[c.method];
     if (out == RPC_DONE) {
@@ -359,21 +360,22 @@ static void rpc_notification(struct rpc_peer *p, const struct envelope *env) {
     }
 }
 
-static void rpc_dispatch(struct rpc_peer *p, const struct envelope *env) {
+static void rpc_dispatch(struct rpc_peer *p, const struct envelope *env,
+                         const struct conn_message *m) {
     switch (env->kind) {
-    case ENVELOPE_REQUEST: rpc_request(p, env); break;
+    case ENVELOPE_REQUEST: rpc_request(p, env, m); break;
     case ENVELOPE_NOTIFICATION: rpc_notification(p, env); break;
     case ENVELOPE_RESPONSE:
     case ENVELOPE_ERROR: rpc_unexpected(p, "unexpected response", (struct str){NULL, 0}); break;
     }
 }
 
-/* Parses text into the host's document. 0, or -EINVAL with the reason. */
-static int rpc_parse(struct rpc_peer *p, const char *text, size_t n, bool utf8,
-                     struct envelope *env, struct err *e) {
-    if (!utf8 && !utf8_valid(text, n))
+/* Parses a message into the host's document. 0, or -EINVAL with the reason. */
+static int rpc_parse(struct rpc_peer *p, const struct conn_message *m, struct envelope *env,
+                     struct err *e) {
+    if (!m->utf8 && !utf8_valid(m->p, m->n))
         return err_set(e, ERR_INVALID_REQUEST, "invalid UTF-8");
-    int r = json_parse(&p->host->doc, text, n, e);
+    int r = json_parse_known(&p->host->doc, (struct str){m->p, m->n}, m->letters, e);
     if (r == -ENOMEM)
         return err_set(e, ERR_INVALID_REQUEST, "out of memory");
     return r < 0 ? r : envelope_read(json_root(&p->host->doc), env, e);
@@ -426,24 +428,43 @@ static bool rpc_overtakes(const struct rpc_peer *p, const struct envelope *env, 
     return m->control && (key.p == NULL || !rpc_key_waits(p, key));
 }
 
-static void rpc_enqueue(struct rpc_peer *p, const char *text, size_t n, bool utf8, struct str key) {
-    struct rpc_waiting *w = malloc(sizeof *w + n);
+static void rpc_waiting_free(struct rpc_peer *p, struct rpc_waiting *w) {
+    spare_give(&p->conn->host->spare, &w->memory);
+    free(w->key);
+    free(w);
+}
+
+/* Makes a message last: the memory of a large one is taken over, another one is copied. */
+static struct rpc_waiting *rpc_waiting_new(const struct conn_message *m, struct str key) {
+    bool large = m->n >= SPARE_MIN && conn_message_owns(m);
+    struct rpc_waiting *w = malloc(sizeof *w + (large ? 0 : m->n));
     char *k = key.p != NULL && w != NULL ? malloc(key.n + 1) : NULL;
     if (w == NULL || (key.p != NULL && k == NULL)) {
         free(w);
-        conn_end(p->conn, 1011, "out of memory");
-        return;
+        return NULL;
     }
     if (k != NULL && key.n > 0)
         memcpy(k, key.p, key.n);
-    w->key = k;
-    w->key_len = key.n;
-    w->utf8 = utf8;
-    w->n = n;
-    memcpy(w->text, text, n);
+    *w = (struct rpc_waiting){.key = k, .key_len = key.n, .message = *m};
+    w->message.memory = &w->memory;
+    if (large) {
+        w->memory = conn_message_take(m);
+    } else {
+        w->message.p = memcpy(w->text, m->p, m->n);
+        w->message.letters = (struct str){NULL, 0};
+    }
+    return w;
+}
+
+static void rpc_enqueue(struct rpc_peer *p, const struct conn_message *m, struct str key) {
+    struct rpc_waiting *w = rpc_waiting_new(m, key);
+    if (w == NULL) {
+        conn_end(p->conn, 1011, "out of memory");
+        return;
+    }
     list_append(&p->queue, &w->node);
     p->queued++;
-    p->queued_bytes += n;
+    p->queued_bytes += m->n;
     if (p->queued >= RPC_QUEUE_MAX || p->queued_bytes >= RPC_QUEUE_BYTES)
         conn_pause(p->conn, true);
 }
@@ -451,22 +472,23 @@ static void rpc_enqueue(struct rpc_peer *p, const char *text, size_t n, bool utf
 static void rpc_unqueue(struct rpc_peer *p, struct rpc_waiting *w) {
     list_remove(&w->node);
     p->queued--;
-    p->queued_bytes -= w->n;
+    p->queued_bytes -= w->message.n;
     if (p->queued <= RPC_QUEUE_MAX / 2 && p->queued_bytes <= RPC_QUEUE_BYTES / 2)
         conn_pause(p->conn, false);
 }
 
-void rpc_peer_message(struct rpc_peer *p, char *text, size_t n, bool utf8) {
+void rpc_peer_message(struct rpc_peer *p, const struct conn_message *message) {
     _cleanup_err_ struct err e = ERR_INIT;
+    struct conn_message m = *message;
     struct envelope env;
     bool busy = !rpc_lane_free(p) || !list_empty(&p->queue);
     /* A line that is no text ends stdio; a binary message is merely malformed. */
-    if (p->conn->stdio && !utf8_valid(text, n)) {
+    if (p->conn->stdio && !utf8_valid(m.p, m.n)) {
         conn_end(p->conn, 1007, "");
         return;
     }
-    utf8 |= p->conn->stdio;
-    int r = rpc_parse(p, text, n, utf8, &env, &e);
+    m.utf8 |= p->conn->stdio;
+    int r = rpc_parse(p, &m, &env, &e);
     struct str key = {NULL, 0};
     bool overtake = p->host->lanes > 1 && p->life == RPC_READY;
     if (r == 0) {
@@ -474,24 +496,23 @@ void rpc_peer_message(struct rpc_peer *p, char *text, size_t n, bool utf8) {
         overtake = busy && rpc_overtakes(p, &env, key);
     }
     if (busy && !overtake)
-        rpc_enqueue(p, text, n, utf8, key);
+        rpc_enqueue(p, &m, key);
     else if (r < 0)
         rpc_malformed(p, err_msg(&e));
     else
-        rpc_dispatch(p, &env);
+        rpc_dispatch(p, &env, &m);
     json_doc_trim(&p->host->doc);
 }
 
 static void rpc_run_waiting(struct rpc_peer *p, struct rpc_waiting *w) {
     _cleanup_err_ struct err e = ERR_INIT;
     struct envelope env;
-    if (rpc_parse(p, w->text, w->n, w->utf8, &env, &e) < 0)
+    if (rpc_parse(p, &w->message, &env, &e) < 0)
         rpc_malformed(p, err_msg(&e));
     else
-        rpc_dispatch(p, &env);
+        rpc_dispatch(p, &env, &w->message);
     json_doc_trim(&p->host->doc);
-    free(w->key);
-    free(w);
+    rpc_waiting_free(p, w);
 }
 
 /* At the end of input what stepped aside is answered with what there is. */
@@ -577,8 +598,7 @@ void rpc_peer_free(struct rpc_peer *p) {
     for (struct list *n; (n = list_first(&p->queue)) != NULL;) {
         struct rpc_waiting *w = list_entry(n, struct rpc_waiting, node);
         list_remove(&w->node);
-        free(w->key);
-        free(w);
+        rpc_waiting_free(p, w);
     }
     loop_task_del(&p->pump);
     p->host->peer_gone(p);

@@ -109,9 +109,10 @@ struct rpc_call {
     struct rpc_peer *peer; /* NULL: nobody waits for the answer any more */
     char *id;              /* JSON text of the id; owned by a kept call, else borrowed */
     size_t id_len;
-    size_t method; /* index in the table; its end for an unknown one */
-    size_t held;   /* bytes; see rpc_hold() */
-    bool parked;   /* it stepped aside */
+    size_t method;                      /* index in the table; its end for an unknown one */
+    size_t held;                        /* bytes; see rpc_hold() */
+    bool parked;                        /* it stepped aside */
+    const struct conn_message *message; /* in a handler: in which it came */
     void *user;
     void (*cancelled)(struct rpc_call *c); /* the connection is gone; must free the call */
     void (*expire)(struct rpc_call *c);    /* answer now with what there is (end of input) */
@@ -133,8 +134,8 @@ void rpc_peer_drained(struct rpc_peer *p);
 /* Whether a kept call should be answered now; when not, its `room` callback follows. */
 bool rpc_has_room(const struct rpc_call *c);
 
-/* A message arrived. `utf8`: it is known to be valid UTF-8. */
-void rpc_peer_message(struct rpc_peer *p, char *text, size_t n, bool utf8);
+/* A message arrived. */
+void rpc_peer_message(struct rpc_peer *p, const struct conn_message *message);
 
 /* No more messages will come; conn_end() follows when all is answered. */
 void rpc_peer_input_end(struct rpc_peer *p);

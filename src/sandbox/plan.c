@@ -1,6 +1,18 @@
 #include "sandbox/plan.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+const char *const plan_platform[PLAN_PLATFORM] = {
+    "/bin", "/etc", "/lib", "/lib64", "/nix/store", "/run/current-system/sw", "/sbin", "/usr",
+};
+
+const char *const plan_protected[PLAN_PROTECTED] = {".agents", ".aws", ".codex", ".git"};
+
+void plan_daemon(char out[PLAN_DAEMON_MAX]) {
+    snprintf(out, PLAN_DAEMON_MAX, "/tmp/codex-daemon-%u", (unsigned)geteuid());
+}
 
 /*
  * The encoded form, in the byte order of the host, for a reader of the same build: a magic word,

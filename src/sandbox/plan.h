@@ -54,6 +54,19 @@ struct plan {
     const char *cwd; /* of the command; "/" for file calls */
 };
 
+/* What may be read when a plan is `minimal`: platform directories, those that exist. */
+#define PLAN_PLATFORM 8
+extern const char *const plan_platform[PLAN_PLATFORM];
+
+/* Read-only in every writable root: what runs later, unconfined, trusts what it finds there. */
+#define PLAN_PROTECTED 4
+extern const char *const plan_protected[PLAN_PROTECTED];
+
+/* The directory with the sockets of a local Codex, which would run anything for its user: denied
+ * if it is there. */
+#define PLAN_DAEMON_MAX 64
+void plan_daemon(char out[PLAN_DAEMON_MAX]);
+
 /* Appends the encoded plan. 0; -ENOBUFS above a maximum of this header; or as buf_reserve(). */
 MUST_CHECK int plan_encode(const struct plan *p, struct buf *b);
 

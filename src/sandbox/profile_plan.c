@@ -2,6 +2,7 @@
 
 #include "base/uri.h"
 #include "base/utf8.h"
+#include "sandbox/glob.h"
 
 #include <errno.h>
 
@@ -174,6 +175,20 @@ static size_t make_glob_fixed(struct str text, size_t literal) {
     return 0;
 }
 
+/* Whoever enforces it could only end: it is said here. */
+static int make_check_glob(struct profile_maker *m, const char *pattern, size_t fixed) {
+    struct glob_set set = {0};
+    const char *why = NULL, *below = pattern + fixed + (pattern[fixed] == '/');
+    int r = glob_add(&set, below, &why);
+    glob_set_fini(&set);
+    if (r != -EINVAL)
+        return r;
+    return err_set(m->e, ERR_INTERNAL,
+                   "sandbox: unreadable glob pattern is invalid for %.*s: error parsing glob '%s': "
+                   "%s",
+                   (int)fixed, pattern, below, why);
+}
+
 static int make_add_glob(struct profile_maker *m, struct str text, size_t fixed) {
     if (m->glob_count == PLAN_ENTRIES_MAX)
         return make_too_large(m);
@@ -184,6 +199,9 @@ static int make_add_glob(struct profile_maker *m, struct str text, size_t fixed)
     const char *pattern = arena_strdup(m->a, text);
     if (globs == NULL || pattern == NULL)
         return -ENOMEM;
+    r = make_check_glob(m, pattern, fixed);
+    if (r < 0)
+        return r;
     m->globs = globs;
     globs[m->glob_count++] = (struct plan_glob){pattern, (uint32_t)fixed, m->p->glob_depth};
     return 0;

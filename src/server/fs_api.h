@@ -25,11 +25,10 @@ fs_run fs_read_directory_run, fs_walk_run, fs_remove_run, fs_copy_run;    /* fs_
 fs_run fs_rename_run, fs_set_permissions_run;                             /* fs_ops */
 
 /*
- * What all methods with a path check first: that it is one of this host, and that the sandbox, if
- * one is asked for, allows to do it here. 0 or -EINVAL with e set.
+ * What all methods with a path check first: that it is one of this host, and whether the call must
+ * be made in a sandbox. 0: no; 1: yes; -EINVAL with e set.
  */
-MUST_CHECK int fs_check(const struct server *s, const struct fs_params *p, bool write,
-                        struct err *e);
+MUST_CHECK int fs_check(const struct fs_params *p, bool write, struct err *e);
 
 /*
  * Reads n bytes at `offset` and encodes them at the end of seg, which has room. Bytes read, less

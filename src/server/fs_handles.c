@@ -2,6 +2,7 @@
 #include "json/base64.h"
 #include "json/jsonw.h"
 #include "server/fs_api.h"
+#include "server/fs_confined.h"
 #include "server/methods.h"
 
 #include <errno.h>
@@ -36,10 +37,13 @@ struct fs_open {
     char *path; /* owned */
     bool replace;
     struct fs_file file;
+    struct fs_confined confined;
 };
 
 static int fs_open_work(struct fs_job *j) {
     struct fs_open *o = container_of(j, struct fs_open, job);
+    if (o->confined.helper != NULL)
+        return fs_confined_open(&o->confined, &o->file, &j->err);
     return o->replace ? fs_open_replace(&j->server->devices, o->path, &o->file, &j->err)
                       : fs_open_read(&j->server->devices, o->path, true, &o->file, &j->err);
 }
@@ -53,6 +57,10 @@ static int fs_open_put_result(const struct fs_handle *h, struct buf *b) {
 
 static void fs_open_finish(struct fs_job *j) {
     struct fs_open *o = container_of(j, struct fs_open, job);
+    if (j->r > 0) {
+        fs_confined_again(&o->confined, j);
+        return;
+    }
     struct rpc_call *c = steal_ptr(&j->call);
     j->held->file = o->file;
     o->file = FS_FILE_NONE;
@@ -67,6 +75,7 @@ static void fs_open_release(struct fs_job *j) {
         fs_handle_drop(j->held);
     if (o->file.fd >= 0) /* nobody is there to have it */
         fs_close_later(j->server, o->file.fd);
+    fs_confined_fini(&o->confined);
     free(o->path);
     free(o);
 }
@@ -85,13 +94,23 @@ enum rpc_outcome fs_open_run(struct rpc_call *c, void *params, struct buf *resul
     struct fs_params *p = params;
     struct fs_conn *f = fs_conn_get(c, e);
     if (f == NULL || fs_check_handle_id(p->handle_id, e) < 0 ||
-        fs_check_new_handle(f, p->handle_id, e) < 0 || fs_check(f->server, p, p->replace, e) < 0)
+        fs_check_new_handle(f, p->handle_id, e) < 0)
+        return RPC_ERROR;
+    int confined = fs_check(p, p->replace, e);
+    if (confined < 0)
         return RPC_ERROR;
     struct fs_open *o = calloc(1, sizeof *o);
-    struct fs_handle *h = o != NULL ? fs_handle_new(f, p->handle_id, e) : NULL;
-    if (h == NULL) {
+    enum fs_call_op op = p->replace ? FS_CALL_REPLACE : FS_CALL_READ;
+    if (o == NULL || (confined > 0 && fs_confined_init(&o->confined, c, p, op, e) < 0)) {
+        if (o == NULL)
+            err_os(e, ERR_INTERNAL, ENOMEM);
         free(o);
-        err_os(e, ERR_INTERNAL, ENOMEM);
+        return RPC_ERROR;
+    }
+    struct fs_handle *h = fs_handle_new(f, p->handle_id, e);
+    if (h == NULL) {
+        fs_confined_fini(&o->confined);
+        free(o);
         return RPC_ERROR;
     }
     o->path = steal_ptr(&p->path.native);
@@ -237,7 +256,7 @@ enum rpc_outcome fs_write_block_run(struct rpc_call *c, void *params, struct buf
     struct fs_handle *h = fs_named_handle(c, p->handle_id, e);
     if (h == NULL)
         return RPC_ERROR;
-    if (fs_params_keep_data(p, c->peer->conn, e) < 0)
+    if (fs_params_keep_data(p, c->message, e) < 0)
         return RPC_ERROR;
     struct fs_write_block *w = calloc(1, sizeof *w);
     if (w == NULL) {

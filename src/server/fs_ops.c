@@ -8,6 +8,7 @@
 #include "fs/fs_rename.h"
 #include "fs/fs_walk.h"
 #include "server/fs_api.h"
+#include "server/fs_confined.h"
 #include "server/methods.h"
 
 #include <errno.h>
@@ -16,6 +17,7 @@ struct fs_op {
     struct fs_job job;
     struct fs_params params; /* what it owns of the request: paths, data */
     struct buf result;       /* empty: the answer is {} */
+    struct fs_confined confined;
 };
 
 typedef int fs_op_work(struct fs_job *j);
@@ -27,22 +29,18 @@ static struct fs_op *fs_op_of(struct fs_job *j) {
     return container_of(j, struct fs_op, job);
 }
 
-int fs_check(const struct server *s, const struct fs_params *p, bool write, struct err *e) {
-    (void)s;
+int fs_check(const struct fs_params *p, bool write, struct err *e) {
     if (p->why.code != 0)
         return err_about(e, p->why.code, "", err_str(&p->why), "");
-    if (profile_files_need(p->profile, write) == PROFILE_DIRECT)
-        return 0;
-    _cleanup_arena_ struct arena a = ARENA_INIT(PROFILE_ARENA_MAX);
-    struct profile_context context = {
-        .call = PROFILE_FILES, .cwd = "/", .tmpdir = getenv("TMPDIR"), .inherit_pids = false};
-    struct plan plan;
-    int r = profile_plan(p->profile, &context, &a, &plan, e);
-    return r < 0 ? r : err_set(e, ERR_INVALID_REQUEST, "sandbox is not available on this server");
+    return profile_files_need(p->profile, write) == PROFILE_CONFINED;
 }
 
 static void fs_op_finish(struct fs_job *j) {
     struct fs_op *op = fs_op_of(j);
+    if (j->r > 0) {
+        fs_confined_again(&op->confined, j);
+        return;
+    }
     struct rpc_call *c = steal_ptr(&j->call);
     struct buf *b = rpc_result_begin(c);
     if (op->result.len == 0)
@@ -56,19 +54,60 @@ static void fs_op_release(struct fs_job *j) {
     struct fs_op *op = fs_op_of(j);
     spare_give(&j->server->conns.spare, &op->params.memory);
     fs_params_release(&op->params);
+    fs_confined_fini(&op->confined);
     buf_fini(&op->result);
     free(op);
 }
 
+static struct fs_write fs_op_write(const struct fs_params *p) {
+    return (struct fs_write){.path = p->path.native,
+                             .data = p->data.p,
+                             .n = p->data.n,
+                             .follow = p->follow,
+                             .atomic = p->atomic,
+                             .base64 = true};
+}
+
+/* Decodes the data, once, and lets it go along with the call. */
+static int fs_op_attach(struct fs_op *op, struct err *e) {
+    if (op->confined.data >= 0)
+        return 0;
+    int r = fs_params_decode_data(&op->params, e);
+    struct str data = {op->params.bytes, op->params.bytes_n};
+    return r < 0 ? r : fs_confined_attach(&op->confined, data, e);
+}
+
+/* In a sandbox: a file is opened there and written here; other data goes along with the call. */
+static int fs_op_confined_work(struct fs_job *j) {
+    struct fs_op *op = fs_op_of(j);
+    struct fs_write w = fs_op_write(&op->params);
+    if (!op->confined.write) {
+        int r = w.atomic ? fs_op_attach(op, &j->err) : 0;
+        return r < 0 ? r : fs_confined_text(&op->confined, &op->result, &j->err);
+    }
+    struct fs_file file = FS_FILE_NONE;
+    int r = fs_confined_open(&op->confined, &file, &j->err);
+    if (r != 0)
+        return r;
+    r = fs_write_data(file.fd, &w);
+    close(file.fd);
+    return r;
+}
+
 /* Starts the job; the params' memory becomes its own. */
 static enum rpc_outcome fs_op_start(struct rpc_call *c, struct fs_params *p, bool write,
-                                    fs_op_work *work, struct err *e) {
-    if (fs_check(server_of_peer(c->peer), p, write, e) < 0)
+                                    enum fs_call_op code, fs_op_work *work, struct err *e) {
+    int confined = fs_check(p, write, e);
+    if (confined < 0)
         return RPC_ERROR;
     struct fs_conn *f = fs_conn_get(c, e);
     struct fs_op *op = f != NULL ? calloc(1, sizeof *op) : NULL;
     if (op == NULL) {
         err_os(e, ERR_INTERNAL, ENOMEM);
+        return RPC_ERROR;
+    }
+    if (confined > 0 && fs_confined_init(&op->confined, c, p, code, e) < 0) {
+        free(op);
         return RPC_ERROR;
     }
     op->params = *p;
@@ -79,7 +118,7 @@ static enum rpc_outcome fs_op_start(struct rpc_call *c, struct fs_params *p, boo
     p->memory = p->uri = BUF_INIT(0);
     op->result = BUF_INIT(FS_RESULT_MAX);
     op->job.bytes = op->params.memory.len;
-    op->job.work = work;
+    op->job.work = confined > 0 ? fs_op_confined_work : work;
     op->job.finish = fs_op_finish;
     op->job.release = fs_op_release;
     return fs_job_start(f, &op->job, c, e);
@@ -88,12 +127,7 @@ static enum rpc_outcome fs_op_start(struct rpc_call *c, struct fs_params *p, boo
 /* -- fs/writeFile -- */
 
 static int fs_write_file_work(struct fs_job *j) {
-    const struct fs_params *p = &fs_op_of(j)->params;
-    struct fs_write w = {.path = p->path.native,
-                         .data = p->bytes,
-                         .n = p->bytes_n,
-                         .follow = p->follow,
-                         .atomic = p->atomic};
+    struct fs_write w = fs_op_write(&fs_op_of(j)->params);
     return fs_write_file(&w, &j->err);
 }
 
@@ -102,14 +136,15 @@ enum rpc_outcome fs_write_file_run(struct rpc_call *c, void *params, struct buf 
     (void)result;
     struct fs_params *p = params;
     _cleanup_err_ struct err why = ERR_INIT;
-    if (fs_params_decode_data(p, &why) < 0) {
+    if (fs_params_check_data(p, c->message, &why) < 0) {
         err_about(e, ERR_INVALID_REQUEST,
                   "fs/writeFile requires valid base64 dataBase64: ", err_str(&why), "");
         return RPC_ERROR;
     }
-    if (fs_params_keep_data(p, c->peer->conn, e) < 0)
+    if (fs_params_keep_data(p, c->message, e) < 0)
         return RPC_ERROR;
-    return fs_op_start(c, p, true, fs_write_file_work, e);
+    return fs_op_start(c, p, true, p->atomic ? FS_CALL_WRITE_NEW : FS_CALL_WRITE,
+                       fs_write_file_work, e);
 }
 
 /* -- the others -- */
@@ -122,7 +157,7 @@ static int fs_create_directory_work(struct fs_job *j) {
 enum rpc_outcome fs_create_directory_run(struct rpc_call *c, void *params, struct buf *result,
                                          struct err *e) {
     (void)result;
-    return fs_op_start(c, params, true, fs_create_directory_work, e);
+    return fs_op_start(c, params, true, FS_CALL_MKDIR, fs_create_directory_work, e);
 }
 
 static int fs_get_metadata_work(struct fs_job *j) {
@@ -135,10 +170,10 @@ enum rpc_outcome fs_get_metadata_run(struct rpc_call *c, void *params, struct bu
                                      struct err *e) {
     const struct fs_params *p = params;
     struct server *s = server_of_peer(c->peer);
-    if (p->follow && fs_check(s, p, false, e) == 0 &&
+    if (p->follow && fs_check(p, false, e) == 0 &&
         fs_try_metadata(&s->devices, p->path.native, result) == 0)
         return RPC_DONE;
-    return fs_op_start(c, params, false, fs_get_metadata_work, e);
+    return fs_op_start(c, params, false, FS_CALL_METADATA, fs_get_metadata_work, e);
 }
 
 static int fs_canonicalize_work(struct fs_job *j) {
@@ -149,7 +184,7 @@ static int fs_canonicalize_work(struct fs_job *j) {
 enum rpc_outcome fs_canonicalize_run(struct rpc_call *c, void *params, struct buf *result,
                                      struct err *e) {
     (void)result;
-    return fs_op_start(c, params, false, fs_canonicalize_work, e);
+    return fs_op_start(c, params, false, FS_CALL_CANONICALIZE, fs_canonicalize_work, e);
 }
 
 static int fs_read_directory_work(struct fs_job *j) {
@@ -160,7 +195,7 @@ static int fs_read_directory_work(struct fs_job *j) {
 enum rpc_outcome fs_read_directory_run(struct rpc_call *c, void *params, struct buf *result,
                                        struct err *e) {
     (void)result;
-    return fs_op_start(c, params, false, fs_read_directory_work, e);
+    return fs_op_start(c, params, false, FS_CALL_LIST, fs_read_directory_work, e);
 }
 
 static int fs_walk_work(struct fs_job *j) {
@@ -183,7 +218,7 @@ enum rpc_outcome fs_walk_run(struct rpc_call *c, void *params, struct buf *resul
         err_os(e, ERR_INTERNAL, ENOMEM);
         return RPC_ERROR;
     }
-    return fs_op_start(c, params, false, fs_walk_work, e);
+    return fs_op_start(c, params, false, FS_CALL_WALK, fs_walk_work, e);
 }
 
 static int fs_remove_work(struct fs_job *j) {
@@ -196,7 +231,7 @@ static int fs_remove_work(struct fs_job *j) {
 enum rpc_outcome fs_remove_run(struct rpc_call *c, void *params, struct buf *result,
                                struct err *e) {
     (void)result;
-    return fs_op_start(c, params, true, fs_remove_work, e);
+    return fs_op_start(c, params, true, FS_CALL_REMOVE, fs_remove_work, e);
 }
 
 static int fs_copy_work(struct fs_job *j) {
@@ -208,7 +243,7 @@ static int fs_copy_work(struct fs_job *j) {
 
 enum rpc_outcome fs_copy_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
     (void)result;
-    return fs_op_start(c, params, true, fs_copy_work, e);
+    return fs_op_start(c, params, true, FS_CALL_COPY, fs_copy_work, e);
 }
 
 static int fs_rename_work(struct fs_job *j) {
@@ -219,7 +254,7 @@ static int fs_rename_work(struct fs_job *j) {
 enum rpc_outcome fs_rename_run(struct rpc_call *c, void *params, struct buf *result,
                                struct err *e) {
     (void)result;
-    return fs_op_start(c, params, true, fs_rename_work, e);
+    return fs_op_start(c, params, true, FS_CALL_RENAME, fs_rename_work, e);
 }
 
 static int fs_set_permissions_work(struct fs_job *j) {
@@ -230,5 +265,5 @@ static int fs_set_permissions_work(struct fs_job *j) {
 enum rpc_outcome fs_set_permissions_run(struct rpc_call *c, void *params, struct buf *result,
                                         struct err *e) {
     (void)result;
-    return fs_op_start(c, params, true, fs_set_permissions_work, e);
+    return fs_op_start(c, params, true, FS_CALL_CHMOD, fs_set_permissions_work, e);
 }

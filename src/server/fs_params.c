@@ -171,13 +171,26 @@ int fs_params_decode_data(struct fs_params *p, struct err *e) {
     return (int)MIN(n, 0);
 }
 
-int fs_params_keep_data(struct fs_params *p, struct conn *c, struct err *e) {
-    if (p->bytes_n == 0 || conn_take_message(c, p->bytes, &p->memory))
+int fs_params_check_data(const struct fs_params *p, const struct conn_message *m, struct err *e) {
+    return (int)MIN(base64_check(p->data, m->letters, e), 0);
+}
+
+int fs_params_keep_data(struct fs_params *p, const struct conn_message *m, struct err *e) {
+    struct str data = p->bytes != NULL ? (struct str){p->bytes, p->bytes_n} : p->data;
+    if (data.n == 0)
         return 0;
+    if (conn_message_owns(m) && data.p >= m->p && data.p < m->p + m->n) {
+        p->memory = conn_message_take(m);
+        return 0;
+    }
     p->memory = BUF_INIT(CONN_MSG_MAX);
-    int r = buf_put(&p->memory, p->bytes, p->bytes_n);
-    p->bytes = p->memory.p;
-    return r < 0 ? err_os(e, ERR_INTERNAL, ENOMEM) : 0;
+    if (buf_put(&p->memory, data.p, data.n) < 0)
+        return err_os(e, ERR_INTERNAL, ENOMEM);
+    if (p->bytes != NULL)
+        p->bytes = p->memory.p;
+    else
+        p->data.p = p->memory.p;
+    return 0;
 }
 
 void fs_params_release(void *params) {

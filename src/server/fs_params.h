@@ -55,8 +55,16 @@ int fs_set_permissions_decode(const struct json_node *params, void *out, struct 
 /* Decodes `data` to `bytes`, in the message. 0, or -EINVAL with -32602 and the decoder's text. */
 MUST_CHECK int fs_params_decode_data(struct fs_params *p, struct err *e);
 
-/* Makes `bytes` last: takes over the memory of c's message, or copies. 0 or -ENOMEM with e set. */
-MUST_CHECK int fs_params_keep_data(struct fs_params *p, struct conn *c, struct err *e);
+/* Checks that it can be decoded, with the same error. m: the message that it is part of. */
+MUST_CHECK int fs_params_check_data(const struct fs_params *p, const struct conn_message *m,
+                                    struct err *e);
+
+/*
+ * Makes `data`, or `bytes` when they are decoded, last: takes over the memory of the message, or
+ * copies. 0 or -ENOMEM with e set.
+ */
+MUST_CHECK int fs_params_keep_data(struct fs_params *p, const struct conn_message *m,
+                                   struct err *e);
 
 /* Gives back what decoded params own. */
 void fs_params_release(void *params);

@@ -5,6 +5,7 @@
  */
 #include "json/base64.h"
 #include "server/fs_api.h"
+#include "server/fs_confined.h"
 #include "server/methods.h"
 
 #include <errno.h>
@@ -23,6 +24,7 @@ struct fs_read {
     struct outq_seg *chain; /* to fill, or filled and not queued; owned */
     bool eof;
     bool streaming;
+    struct fs_confined confined;
 };
 
 ssize_t fs_read_encoded(const struct fs_file *f, uint64_t offset, size_t n, bool wait,
@@ -62,6 +64,8 @@ static int fs_read_too_large(uint64_t limit, struct err *e) {
 
 static int fs_read_open(struct fs_job *j) {
     struct fs_read *r = container_of(j, struct fs_read, job);
+    if (r->confined.helper != NULL)
+        return fs_confined_open(&r->confined, &r->file, &j->err);
     return fs_open_read(&j->server->devices, r->path, r->follow, &r->file, &j->err);
 }
 
@@ -89,6 +93,7 @@ static void fs_read_release(struct fs_job *j) {
         close(r->file.fd);
     else if (r->file.fd >= 0)
         fs_close_later(j->server, r->file.fd);
+    fs_confined_fini(&r->confined);
     free(r->path);
     free(r);
 }
@@ -200,6 +205,10 @@ static void fs_read_room(struct rpc_call *c) {
 /* The file is open: checks its size and begins to read. */
 static void fs_read_opened(struct fs_job *j) {
     struct fs_read *r = container_of(j, struct fs_read, job);
+    if (j->r > 0) {
+        fs_confined_again(&r->confined, j);
+        return;
+    }
     if (r->file.size > r->limit) {
         fs_read_too_large(r->limit, &j->err);
         rpc_fail(steal_ptr(&j->call), &j->err);
@@ -231,11 +240,12 @@ enum rpc_outcome fs_read_file_run(struct rpc_call *c, void *params, struct buf *
                                   struct err *e) {
     struct fs_params *p = params;
     struct server *s = server_of_peer(c->peer);
-    if (fs_check(s, p, false, e) < 0)
+    int confined = fs_check(p, false, e);
+    if (confined < 0)
         return RPC_ERROR;
     uint64_t limit = p->has_max_bytes ? MIN(p->max_bytes, FS_FILE_MAX) : FS_FILE_MAX;
     struct fs_file file = FS_FILE_NONE;
-    if (p->follow && fs_try_open_read(&s->devices, p->path.native, &file) == 0 &&
+    if (p->follow && confined == 0 && fs_try_open_read(&s->devices, p->path.native, &file) == 0 &&
         file.size <= limit && fs_read_quick(&file, result) == RPC_DONE) {
         close(file.fd);
         return RPC_DONE;
@@ -245,6 +255,10 @@ enum rpc_outcome fs_read_file_run(struct rpc_call *c, void *params, struct buf *
     if (r == NULL) {
         util_close_fd(&file.fd);
         err_os(e, ERR_INTERNAL, ENOMEM);
+        return RPC_ERROR;
+    }
+    if (confined > 0 && fs_confined_init(&r->confined, c, p, FS_CALL_READ, e) < 0) {
+        free(r);
         return RPC_ERROR;
     }
     r->path = steal_ptr(&p->path.native);

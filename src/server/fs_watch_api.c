@@ -3,6 +3,7 @@
 #include "base/uri.h"
 #include "fs/fs.h"
 #include "json/jsonw.h"
+#include "sandbox/profile.h"
 #include "server/fs_conn.h"
 #include "server/methods.h"
 #include "server/params.h"
@@ -321,12 +322,14 @@ void fs_watch_conn_fini(struct fs_watch_conn *c) {
 struct watch_params {
     struct str id, path;
     bool recursive;
+    const struct json_node *sandbox; /* NULL: none */
 };
 
 static const struct jsondec_field watch_fields[] = {
     PARAM(watch_params, id, "watchId", JSONDEC_STR),
     PARAM(watch_params, path, "path", JSONDEC_STR),
     PARAM_OPT(watch_params, recursive, "recursive", JSONDEC_BOOL, JSONDEC_NULLABLE),
+    PARAM_OPT(watch_params, sandbox, "sandbox", JSONDEC_NODE, JSONDEC_NULLABLE),
 };
 static const struct jsondec_struct watch_struct = PARAM_STRUCT("FsWatchParams", watch_fields);
 
@@ -344,8 +347,21 @@ int fs_watch_decode(const struct json_node *params, void *out, struct err *e) {
     return 0;
 }
 
+/* Watches are the server's own: it has none for a policy that hides something. */
+static int watch_check_sandbox(const struct json_node *sandbox, struct err *e) {
+    _cleanup_arena_ struct arena a = ARENA_INIT(PROFILE_ARENA_MAX);
+    struct profile *profile = NULL;
+    int r = sandbox == NULL ? 0 : profile_decode(sandbox, PROFILE_FILES, &a, &profile, e);
+    if (r < 0 || profile == NULL || profile_files_need(profile, false) != PROFILE_CONFINED)
+        return r;
+    return err_set(e, ERR_INVALID_REQUEST, "fs/watch is not available in a sandbox");
+}
+
 /* What is checked before anything is made. */
 static int watch_check(const struct fs_watch_conn *c, const struct watch_params *p, struct err *e) {
+    int r = watch_check_sandbox(p->sandbox, e);
+    if (r < 0)
+        return r;
     if (p->id.n == 0 || p->id.n > FS_WATCH_ID_MAX)
         return err_set(e, ERR_INVALID_REQUEST, "watch ID must have 1 to %d bytes", FS_WATCH_ID_MAX);
     if (watch_find(c, p->id) != NULL)

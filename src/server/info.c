@@ -57,7 +57,7 @@ static int info_put_temp(struct buf *b, const char *cwd) {
     return r < 0 ? r : info_put_member(b, "tempDir", set ? tmp : "/tmp", cwd);
 }
 
-/* What a client may rely on: first what the reference announces too, then extensions. */
+/* What a client may rely on: what the reference announces too, then extensions; open at the end. */
 static int info_put_capabilities(struct server *s) {
     return buf_putf(&s->info,
                     ",\"capabilities\":{\"fsWatchMissing\":true,\"fileWriteStreaming\":true,"
@@ -69,12 +69,11 @@ static int info_put_capabilities(struct server *s) {
                     "\"processSignals\":[\"interrupt\",\"terminate\",\"kill\",\"hangup\","
                     "\"quit\",\"usr1\",\"usr2\",\"winch\",\"stop\",\"continue\"],"
                     "\"processTimeout\":true,\"processLimits\":true,"
-                    "\"processLifecycle\":true,\"processAttach\":%s}}",
+                    "\"processLifecycle\":true,\"processAttach\":%s",
                     s->opt->http_files ? "true" : "false", s->opt->allow_attach ? "true" : "false");
 }
 
 int info_build(struct server *s) {
-    passwd_read("/etc/passwd", getuid(), &s->passwd);
     s->shell = info_shell(&s->passwd);
     s->info = BUF_INIT(1u << 20);
     char cwd[PATH_MAX];
@@ -93,4 +92,19 @@ int info_build(struct server *s) {
     if (r == 0)
         r = info_put_temp(&s->info, base);
     return r < 0 ? r : info_put_capabilities(s);
+}
+
+int info_put(struct server *s, struct buf *b) {
+    int best = backend_best(sandbox_backend(&s->sandbox));
+    const char *full = sandbox_is_full(&s->sandbox) ? "true" : "false";
+    int r = buf_put(b, s->info.p, s->info.len);
+    if (r == 0)
+        r = buf_putf(b,
+                     ",\"sandboxedFileStreaming\":%s,\"linuxRootWritePreservesDevices\":%s,"
+                     "\"linuxApprovedRootWritePreservesRestrictions\":%s},\"sandboxBackend\":",
+                     best < 0 ? "false" : "true", full, full);
+    if (r < 0)
+        return r;
+    return best < 0 ? buf_putz(b, "null}")
+                    : buf_putf(b, "\"%s\"}", backend_name((enum launch_backend)best));
 }

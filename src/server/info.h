@@ -3,5 +3,8 @@
 
 #include "server/server.h"
 
-/* Reads the user's passwd entry and builds server->shell and server->info. 0 or -errno. */
+/* Builds server->shell and server->info, what of it does not change. 0 or -errno. */
 MUST_CHECK int info_build(struct server *s);
+
+/* Appends environmentInfo. 0 or as buf_reserve(). */
+MUST_CHECK int info_put(struct server *s, struct buf *b);

@@ -3,9 +3,12 @@
 #include "base/log.h"
 #include "json/jsonw.h"
 #include "server/attach.h"
+#include "server/denial.h"
 #include "server/job_wait.h"
 #include "server/notify.h"
 #include "server/report.h"
+#include "server/sandbox.h"
+#include "server/status.h"
 
 #include <errno.h>
 
@@ -101,7 +104,9 @@ static void job_retain(struct job *j) {
 static void job_refuse_start(struct job *j, struct rpc_call *c, int error) {
     _cleanup_err_ struct err e = ERR_INIT;
     int step = j->proc.spawn.sup->failed_limit;
-    if (step >= 0)
+    if (j->proc.refusal.code != 0)
+        err_about(&e, j->proc.refusal.code, "", err_str(&j->proc.refusal), "");
+    else if (step >= 0)
         err_set(&e, ERR_INTERNAL, "cannot set limits.%s: %s (os error %d)",
                 limits_name((enum limits_kind)step), err_os_text(error), error);
     else
@@ -117,11 +122,16 @@ static void job_confirm_start(struct job *j, struct rpc_call *c) {
     } else {
         struct buf *b = rpc_result_begin(c);
         if (buf_putz(b, "{\"processId\":") < 0 || buf_put(b, j->id_json.p, j->id_json.n) < 0 ||
-            buf_putz(b, ",\"sandboxType\":\"none\"}") < 0)
+            buf_putf(b, ",\"sandboxType\":\"%s\"}", status_sandbox(j)) < 0)
             b->len = 0;
         rpc_result_send(c);
     }
     notify_started(j);
+}
+
+static void job_forget_start(struct job *j) {
+    arena_fini(&j->start);
+    j->command = (struct job_command){0};
 }
 
 static void job_on_started(struct proc *p, int error) {
@@ -131,7 +141,7 @@ static void job_on_started(struct proc *p, int error) {
     struct rpc_call *c = steal_ptr(&j->start_call);
     if (error == 0) {
         report_started(j);
-        arena_fini(&j->start);
+        job_forget_start(j);
         job_confirm_start(j, c);
         proc_begin_output(p);
         if (doomed)
@@ -139,7 +149,7 @@ static void job_on_started(struct proc *p, int error) {
         return;
     }
     job_refuse_start(j, c, error);
-    arena_fini(&j->start);
+    job_forget_start(j);
     /* The id is free at once; the memory goes with the supervisor. */
     job_unlist(j);
     proc_abandon(p, false, false);
@@ -158,6 +168,7 @@ static void job_on_output(struct proc *p, uint64_t seq, enum outlog_stream strea
 
 static void job_on_exited(struct proc *p, uint64_t seq) {
     struct job *j = container_of(p, struct job, proc);
+    j->sandbox_denied = j->sandboxed && denial_seen(&p->log, p->exit_code);
     report_exited(j);
     notify_exited(notify_owner(j), j, seq);
     job_wake_waits(j);
@@ -182,6 +193,7 @@ static void job_on_gone(struct proc *p) {
     struct job *j = container_of(p, struct job, proc);
     struct server *s = j->server;
     report_exited(j); /* of those that ended with their session nobody else heard */
+    sandbox_list_free(steal_ptr(&j->synth));
     if (!j->listed)
         job_free(j); /* was a leftover, or dying */
     server_check_stopped(s);
@@ -243,9 +255,13 @@ struct job *job_new(struct session *s, struct str id) {
 
 int job_start(struct job *j, const struct spawn_spec *spec) {
     int r = proc_start(&j->proc, spec);
-    if (r < 0)
+    if (r < 0) {
         job_free(j);
-    return r;
+        return r;
+    }
+    j->confined = spec->launch != NULL;
+    j->synth = spec->launch != NULL ? spec->launch->synth : NULL;
+    return 0;
 }
 
 void job_free(struct job *j) {
@@ -253,11 +269,14 @@ void job_free(struct job *j) {
     job_unlist(j);
     list_remove(&j->link);
     proc_fini(&j->proc);
-    arena_fini(&j->start);
+    job_forget_start(j);
+    if (proc_is_gone(&j->proc)) /* else the supervisor still uses it */
+        sandbox_list_free(steal_ptr(&j->synth));
     cgroup_remove(&j->cgroup);
     free((char *)j->id.p);
     free((char *)j->id_json.p);
     free((char *)j->argv_json.p);
+    server_freed(j->server);
     free(j);
 }
 

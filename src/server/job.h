@@ -21,7 +21,15 @@ struct job {
     size_t argv_kept, argv_count;          /* how many those are, and how many there were */
     struct list order;                     /* in session->order, while listed */
     struct proc proc;
-    struct arena start;          /* strings of the start, until exec is decided */
+    struct arena start;  /* strings of the start, until exec is decided */
+    struct job_command { /* what was to be run; borrows from `start` */
+        const char *program, *cwd;
+        char *const *argv;
+    } command;
+    bool sandboxed;              /* its start had a sandbox object, whatever that allows */
+    bool sandbox_denied;         /* and that seems to be why it failed; from PROC_EXITED on */
+    bool confined;               /* a sandbox is around it */
+    struct synthlist *synth;     /* owned: what its sandbox put on the host; NULL = none */
     struct cgroup cgroup;        /* that limits it; dir NULL = none */
     struct rpc_call *start_call; /* the start to answer, or NULL */
     struct list waits;           /* struct job_wait */
@@ -40,7 +48,10 @@ struct job *job_find(const struct session *s, struct str id);
 /* A new, listed job without a process yet. NULL when out of memory. The id must not be in use. */
 struct job *job_new(struct session *s, struct str id);
 
-/* Starts its process. On success `start_call` will be answered; on failure the job is freed. */
+/*
+ * Starts its process. On success `start_call` will be answered, and a launch's channel and list are
+ * the job's; on failure the job is freed.
+ */
 MUST_CHECK int job_start(struct job *j, const struct spawn_spec *spec);
 
 /* Frees a job that never had a process. */

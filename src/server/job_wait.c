@@ -79,7 +79,7 @@ static int job_put_read(struct job *j, const struct job_query *q, struct buf *b)
     if (r == 0)
         r = buf_putf(b, "],\"nextSeq\":%" PRIu64 ",\"failure\":null,", next);
     if (r == 0)
-        r = status_put(&j->proc, "timedOut", b);
+        r = status_put(j, "timedOut", b);
     return r < 0 ? r : buf_putc(b, '}');
 }
 
@@ -88,7 +88,7 @@ int job_put_answer(struct job *j, const struct job_query *q, bool late, struct b
         return job_put_read(j, q, b);
     int r = buf_putf(b, "{\"nextSeq\":%" PRIu64 ",", j->proc.next_seq);
     if (r == 0)
-        r = status_put(&j->proc, "processTimedOut", b);
+        r = status_put(j, "processTimedOut", b);
     return r < 0 ? r : buf_putf(b, ",\"timedOut\":%s}", late ? "true" : "false");
 }
 

@@ -1,13 +1,17 @@
 /* exec-server: start and control processes for a remote coding agent. */
 
+#include "base/crypto.h"
 #include "base/log.h"
+#include "sandbox/launch.h"
+#include "server/doctor.h"
+#include "server/fs_helper_main.h"
 #include "server/options.h"
 #include "server/sdnotify.h"
 #include "server/server.h"
 
 #include <fcntl.h>
 #include <malloc.h>
-#include <sodium.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
 
@@ -74,18 +78,21 @@ static int main_run(struct options *opt) {
 }
 
 int main(int argc, char **argv) {
+    if (launch_is_stage(argc, argv)) /* first of all: it has its own rules */
+        launch_main(fs_helper_main);
     main_fill_std_fds();
     main_tune_malloc();
+    signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error of what meets it */
     struct options opt;
     switch (options_parse(argc, argv, &opt, stdout, stderr)) {
     case OPTIONS_EXIT_0: return 0;
     case OPTIONS_USAGE: return 2;
     case OPTIONS_ERROR: return 1;
+    case OPTIONS_DOCTOR: return doctor_run(stdout);
     case OPTIONS_RUN: break;
     }
     log_init(opt.log_level, STDERR_FILENO);
-    if (sodium_init() < 0)
-        return main_fail("no source of randomness");
+    crypto_init();
     if (options_unauthenticated_exposed(&opt))
         fprintf(stderr, "WARNING: listening beyond loopback without authentication; anyone who can "
                         "reach this port can run commands (see --ws-auth, --require-auth)\n");

@@ -2,6 +2,7 @@
 
 #include "server/attach.h"
 #include "server/fs_api.h"
+#include "server/info.h"
 #include "server/params.h"
 #include "server/process_api.h"
 #include "server/start.h"
@@ -85,7 +86,7 @@ static enum rpc_outcome initialize_run(struct rpc_call *c, void *params, struct 
     conn_lift_limit(c->peer->conn);
     int r = buf_putf(result, "{\"sessionId\":\"%s\",\"environmentInfo\":", s->id);
     if (r == 0)
-        r = buf_put(result, srv->info.p, srv->info.len);
+        r = info_put(srv, result);
     return method_done(result, r < 0 ? r : buf_putc(result, '}'));
 }
 
@@ -93,8 +94,7 @@ static enum rpc_outcome info_run(struct rpc_call *c, void *params, struct buf *r
                                  struct err *e) {
     (void)params;
     (void)e;
-    const struct server *srv = server_of_peer(c->peer);
-    return method_done(result, buf_put(result, srv->info.p, srv->info.len));
+    return method_done(result, info_put(server_of_peer(c->peer), result));
 }
 
 static enum rpc_outcome status_run(struct rpc_call *c, void *params, struct buf *result,

@@ -66,8 +66,8 @@ void notify_event(struct notify_to to, const struct job *j, const char *method, 
 
 void notify_exited(struct notify_to to, const struct job *j, uint64_t seq) {
     _cleanup_buf_ struct buf rest = BUF_INIT(1024);
-    int r = buf_putf(&rest, ",\"seq\":%" PRIu64 ",\"exitCode\":%d,\"sandboxDenied\":false", seq,
-                     j->proc.exit_code);
+    int r = buf_putf(&rest, ",\"seq\":%" PRIu64 ",\"exitCode\":%d,\"sandboxDenied\":%s", seq,
+                     j->proc.exit_code, j->sandbox_denied ? "true" : "false");
     if (r == 0)
         r = status_put_extra(&j->proc, "timedOut", &rest);
     if (r == 0)

@@ -203,11 +203,6 @@ static int refuse_unavailable(const struct options_args *a, struct err *e) {
     if (a->given[OPT_REMOTE])
         return err_set(e, ERR_INVALID_PARAMS,
                        "--remote is not available in this version of exec-server");
-    const char *mode = a->value[OPT_PID_NAMESPACE];
-    if (mode != NULL && strcmp(mode, "inherit") == 0)
-        return err_set(e, ERR_INVALID_PARAMS,
-                       "--linux-sandbox-pid-namespace inherit is not available in this version of "
-                       "exec-server");
     return 0;
 }
 
@@ -297,6 +292,7 @@ static void apply_values(struct options *o, const struct options_args *a) {
     o->shutdown_grace_ms = a->number[OPT_SHUTDOWN_GRACE];
     o->allow_direct_exec = a->on[OPT_ALLOW_DIRECT_EXEC];
     o->allow_prepared_exec = a->on[OPT_ALLOW_PREPARED_EXEC];
+    o->inherit_pids = strcmp(a->value[OPT_PID_NAMESPACE], "inherit") == 0;
     log_level_parse(a->value[OPT_LOG_LEVEL], &o->log_level);
 }
 
@@ -325,6 +321,8 @@ static int apply(struct options *o, const struct options_args *a, unsigned passe
 static void fill_defaults(struct options_args *a, unsigned passed) {
     if (a->value[OPT_LISTEN] == NULL)
         a->value[OPT_LISTEN] = passed > 0 ? FD_URL : DEFAULT_LISTEN;
+    if (a->value[OPT_PID_NAMESPACE] == NULL)
+        a->value[OPT_PID_NAMESPACE] = "isolate";
     if (a->value[OPT_LOG_LEVEL] == NULL)
         a->value[OPT_LOG_LEVEL] = "error";
 }

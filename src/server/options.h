@@ -50,6 +50,7 @@ struct options {
     size_t closed_output_max;     /* bytes kept by all closed processes; 0 = none */
     uint64_t shutdown_grace_ms;   /* between SIGTERM and SIGKILL at the end; 0 = SIGKILL at once */
     bool allow_direct_exec, allow_prepared_exec;
+    bool inherit_pids; /* sandboxed processes see those of the host */
 
     /* Reports. */
     char *audit_log; /* owned, absolute; NULL = none */
@@ -59,17 +60,18 @@ struct options {
 
 enum options_result {
     OPTIONS_RUN,
+    OPTIONS_DOCTOR, /* `doctor` was asked for: print what this host can enforce */
     OPTIONS_EXIT_0, /* help, version or the configuration was printed: exit 0 */
     OPTIONS_USAGE,  /* the command line is wrong, said on err: exit 2 */
     OPTIONS_ERROR,  /* a value cannot be used, said on err: exit 1 */
 };
 
 /*
- * Fills *o. A first argument `exec-server` is skipped. Help, version and --print-config go to
- * `out`, errors to `err`. The variables of a service manager (LISTEN_*, NOTIFY_SOCKET) are removed
- * from the environment, so that no process inherits them. After OPTIONS_RUN *o is the caller's, to
- * be given back with options_fini(); after any other result it owns nothing, and options_fini() is
- * harmless.
+ * Fills *o. A first argument `exec-server` is skipped; `doctor` then stands alone. Help, version
+ * and --print-config go to `out`, errors to `err`. The variables of a service manager (LISTEN_*,
+ * NOTIFY_SOCKET) are removed from the environment, so that no process inherits them. After
+ * OPTIONS_RUN *o is the caller's, to be given back with options_fini(); after any other result it
+ * owns nothing, and options_fini() is harmless.
  */
 enum options_result options_parse(int argc, char **argv, struct options *o, FILE *out, FILE *err);
 

@@ -157,11 +157,22 @@ static enum options_result scan_option(const struct scan *s, int argc, char **ar
     return take_option(s, spec, next);
 }
 
+/* Nothing may follow but a wish for help. */
+static enum options_result scan_doctor(const struct scan *s, int argc, char **argv, int i) {
+    if (i == argc)
+        return OPTIONS_DOCTOR;
+    if (argv[i][0] == '-' && find_option(argv[i]) == &options_table[OPT_HELP])
+        return take_option(s, &options_table[OPT_HELP], NULL);
+    return unexpected(s, argv[i]);
+}
+
 static enum options_result scan_argv(const struct scan *s, int argc, char **argv) {
     int i = 1;
     bool only_words = false;
     if (i < argc && strcmp(argv[i], "exec-server") == 0)
         i++;
+    if (i < argc && strcmp(argv[i], "doctor") == 0)
+        return scan_doctor(s, argc, argv, i + 1);
     for (; i < argc; i++) {
         if (!only_words && strcmp(argv[i], "--") == 0) {
             only_words = true;

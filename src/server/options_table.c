@@ -175,8 +175,8 @@ const struct option_spec options_table[OPT_COUNT] = {
                                .key = "allowDirectExec",
                                .kind = OPTION_BOOL,
                                .initial = true,
-                               .help = "Whether clients may start processes without a sandbox,\n"
-                                       "`true` or `false` [default: true]"},
+                               .help = "Whether clients may start processes that no sandbox\n"
+                                       "confines, `true` or `false` [default: true]"},
     [OPT_ALLOW_PREPARED_EXEC] =
         {.name = "allow-prepared-exec",
          .value = "BOOL",
@@ -185,13 +185,14 @@ const struct option_spec options_table[OPT_COUNT] = {
          .initial = true,
          .help = "Whether clients may start processes of the form `prepared`, `true` or `false`\n"
                  "[default: true]"},
-    [OPT_PID_NAMESPACE] = {.name = "linux-sandbox-pid-namespace",
-                           .value = "MODE",
-                           .kind = OPTION_CHOICE,
-                           .choices = namespace_modes,
-                           .help =
-                               "PID namespace of sandboxed processes; `inherit` is not available\n"
-                               "in this version [default: isolate]"},
+    [OPT_PID_NAMESPACE] =
+        {.name = "linux-sandbox-pid-namespace",
+         .value = "MODE",
+         .key = "linuxSandboxPidNamespace",
+         .kind = OPTION_CHOICE,
+         .choices = namespace_modes,
+         .help = "Whether sandboxed processes have a PID namespace of their own, `isolate`, or\n"
+                 "see the processes of the host, `inherit` [default: isolate]"},
     [OPT_AUDIT_LOG] = {.name = "audit-log",
                        .value = "FILE",
                        .key = "auditLog",
@@ -300,7 +301,8 @@ static void print_option(FILE *out, const struct option_spec *spec) {
 
 void options_print_help(FILE *out) {
     fputs("Runs commands on this machine for Codex clients that connect to it.\n\n" USAGE_LINE
-          "\n\nOptions:",
+          "\n       exec-server doctor\n\n`doctor` prints what this host can enforce in a sandbox, "
+          "and exits.\n\nOptions:",
           out);
     for (unsigned id = 0; id < OPT_COUNT; id++) {
         if (options_table[id].help != NULL)

@@ -77,7 +77,8 @@ static int snapshot_put_counts(const struct snapshot_stream s[3], struct buf *b)
     return r < 0 ? r : buf_putz(b, "},");
 }
 
-static int snapshot_put(const struct proc *p, size_t max, struct buf *b) {
+static int snapshot_put(const struct job *j, size_t max, struct buf *b) {
+    const struct proc *p = &j->proc;
     struct snapshot_stream s[3];
     snapshot_measure(p, max, s);
     int r = buf_putc(b, '{');
@@ -89,7 +90,7 @@ static int snapshot_put(const struct proc *p, size_t max, struct buf *b) {
         r = buf_putf(b, "\"running\":%s,\"nextSeq\":%" PRIu64 ",",
                      p->state < PROC_EXITED ? "true" : "false", p->next_seq);
     if (r == 0)
-        r = status_put(p, "timedOut", b);
+        r = status_put(j, "timedOut", b);
     return r < 0 ? r : buf_putc(b, '}');
 }
 
@@ -98,7 +99,7 @@ enum rpc_outcome snapshot_run(struct rpc_call *c, void *params, struct buf *resu
     struct job *j = method_job(c, p->process_id, e);
     if (j == NULL)
         return RPC_ERROR;
-    return method_done(result, snapshot_put(&j->proc, (size_t)p->max_bytes, result));
+    return method_done(result, snapshot_put(j, (size_t)p->max_bytes, result));
 }
 
 /* -- process/list -- */
@@ -128,9 +129,10 @@ static int list_put_one(const struct job *j, struct buf *b) {
     if (r == 0)
         r = buf_putf(b,
                      ",\"pid\":%s,\"state\":\"%s\",\"startedAtMs\":%s,\"exitCode\":%s,"
-                     "\"signal\":%s,\"timedOut\":%s,\"bytes\":%" PRIu64 ",\"resources\":",
+                     "\"signal\":%s,\"timedOut\":%s,\"sandboxType\":\"%s\",\"bytes\":%" PRIu64
+                     ",\"resources\":",
                      pid, status_word(p), started, code, signal, p->timed_out ? "true" : "false",
-                     p->out[0].capture.total + p->out[1].capture.total);
+                     status_sandbox(j), p->out[0].capture.total + p->out[1].capture.total);
     if (r == 0)
         r = status_put_resources(p, b);
     return r < 0 ? r : buf_putc(b, '}');

@@ -85,18 +85,20 @@ void report_refused(const struct rpc_call *c, const struct start_params *p, cons
 /* What was to be run, of the start that has just been decided. */
 static void report_command(struct job *j) {
     struct audit *a = &j->server->audit;
-    const struct supervisor *sup = j->proc.spawn.sup;
+    const struct job_command *c = &j->command;
     struct audit_argv argv;
-    if (sup == NULL || sup->argv == NULL)
+    if (c->argv == NULL)
         return;
     audit_argv_begin(a, &argv);
-    for (char *const *arg = sup->argv; *arg != NULL; arg++)
+    for (char *const *arg = c->argv; *arg != NULL; arg++)
         audit_argv_add(a, &argv, str_of(*arg));
     audit_argv_end(a, &argv);
-    if (strcmp(sup->program, sup->argv[0]) != 0) /* arg0 was given */
-        audit_text(a, "program", str_of(sup->program), REPORT_TEXT_MAX);
-    audit_text(a, "cwd", str_of(sup->cwd), REPORT_TEXT_MAX);
+    if (strcmp(c->program, c->argv[0]) != 0) /* arg0 was given */
+        audit_text(a, "program", str_of(c->program), REPORT_TEXT_MAX);
+    audit_text(a, "cwd", str_of(c->cwd), REPORT_TEXT_MAX);
     audit_flag(a, "tty", j->proc.tty);
+    if (j->confined)
+        audit_flag(a, "sandboxed", true);
 }
 
 static const struct conn *report_owner(const struct job *j) {
@@ -153,6 +155,8 @@ void report_exited(struct job *j) {
         report_signal_name(a, p->signal);
     if (p->timed_out)
         audit_flag(a, "timedOut", true);
+    if (j->sandbox_denied)
+        audit_flag(a, "sandboxDenied", true);
     if (status_put_resources(p, &resources) == 0)
         audit_json(a, "resources", buf_str(&resources));
     audit_end(a);

@@ -12,10 +12,25 @@
 #include "server/session.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sodium.h>
 #include <sys/signalfd.h>
 #include <time.h>
+
+/* -- memory -- */
+
+static void server_on_heap_timer(struct loop_timer *t) {
+    (void)t;
+    malloc_trim(0);
+}
+
+void server_freed(struct server *s) {
+    bool idle = s->sessions.count == s->detached_count;
+    uint64_t ms = idle ? SERVER_TRIM_MS : SERVER_TRIM_BUSY_MS;
+    if (idle || s->heap_timer.pos == 0)
+        (void)!loop_timer_set(&s->loop, &s->heap_timer, ms * LOOP_MS);
+}
 
 /* -- connections -- */
 
@@ -30,8 +45,8 @@ static void server_on_open(struct conn *c) {
         conn_end(c, 1011, "out of memory");
 }
 
-static void server_on_message(struct conn *c, char *data, size_t n, bool utf8) {
-    rpc_peer_message(c->user, data, n, utf8);
+static void server_on_message(struct conn *c, const struct conn_message *m) {
+    rpc_peer_message(c->user, m);
 }
 
 static void server_on_pressure(struct conn *c, bool high) {
@@ -121,8 +136,13 @@ static bool server_has_news(const struct server *s) {
     return false;
 }
 
+/* Helpers in sandboxes are nobody's command: they end when the server does. */
+static bool server_runs_commands(const struct server *s) {
+    return s->procs.spawner.live > s->helpers_alive;
+}
+
 void server_check_stopped(struct server *s) {
-    if (s->procs.spawner.live > 0)
+    if (s->stopping ? s->procs.spawner.live > 0 : server_runs_commands(s))
         return;
     if (s->stopping)
         s->loop.stop = true;
@@ -189,7 +209,7 @@ static void server_drain(struct server *s) {
 void server_stop(struct server *s) {
     if (s->stopping)
         s->loop.stop = true; /* asked twice: at once */
-    else if (s->draining || s->opt->shutdown_grace_ms == 0 || s->procs.spawner.live == 0)
+    else if (s->draining || s->opt->shutdown_grace_ms == 0 || !server_runs_commands(s))
         server_stop_now(s);
     else
         server_drain(s);
@@ -255,8 +275,10 @@ int server_init(struct server *s, struct options *opt, struct rlimit nofile, str
                          .signals = {.fd = -1, .fn = server_on_signal},
                          .stop_timer.fn = server_on_stop_timer,
                          .stop_task.fn = server_on_stop_task,
-                         .drain_timer.fn = server_on_drain_timer};
+                         .drain_timer.fn = server_on_drain_timer,
+                         .heap_timer.fn = server_on_heap_timer};
     list_init(&s->detached);
+    list_init(&s->helpers);
     list_init(&s->retained);
     list_init(&s->emptied);
     list_init(&s->dying);
@@ -278,6 +300,8 @@ int server_init(struct server *s, struct options *opt, struct rlimit nofile, str
     fs_devices_hold_root(&s->devices);
     if (r == 0)
         r = conn_host_init(&s->conns, &s->loop, &server_conn_ops, &opt->auth, s);
+    passwd_read("/etc/passwd", getuid(), &s->passwd);
+    sandbox_host_init(&s->sandbox, opt->inherit_pids, s->passwd.home);
     if (r == 0)
         r = info_build(s);
     s->conns.metrics = opt->metrics ? server_put_metrics : NULL;
@@ -300,6 +324,7 @@ int server_listen(struct server *s, struct err *e) {
 }
 
 int server_run(struct server *s) {
+    (void)sandbox_backend(&s->sandbox); /* now, while nobody waits */
     return loop_run(&s->loop);
 }
 
@@ -332,6 +357,7 @@ bool server_fini(struct server *s) {
     proc_host_fini(&s->procs);
     rpc_host_fini(&s->rpc);
     hash_fini(&s->sessions);
+    sandbox_host_fini(&s->sandbox);
     fs_devices_fini(&s->devices);
     passwd_fini(&s->passwd);
     buf_fini(&s->info);

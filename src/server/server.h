@@ -13,6 +13,7 @@
 #include "server/audit.h"
 #include "server/metrics.h"
 #include "server/options.h"
+#include "server/sandbox.h"
 
 #define SERVER_ENTRIES_MAX (64u << 20) /* bytes of entries of closed processes, without output */
 #define SERVER_DETACHED_MAX 4096       /* sessions without a connection kept */
@@ -20,6 +21,8 @@
 #define SERVER_DRAIN_MS 5              /* between looks whether clients have been told */
 #define SERVER_STOP_MS 2000            /* at most, for the last processes to die */
 #define SERVER_POOL_MS 500             /* at most, for calls of the file system to end */
+#define SERVER_TRIM_MS 5000            /* until free memory is given back, when nobody is there */
+#define SERVER_TRIM_BUSY_MS 30000      /* the same beside clients, whom it may cost milliseconds */
 
 struct server {
     struct loop loop;
@@ -27,13 +30,19 @@ struct server {
     struct conn_host conns;
     struct rpc_host rpc;
     struct proc_host procs;
+    struct sandbox_host sandbox;
     struct pool pool;             /* for calls of the file system */
     struct fs_devices devices;    /* what those have learned */
     struct loop_timer trim_timer; /* running: large buffers are given back soon */
+    struct loop_timer heap_timer; /* running: free memory is given back to the system soon */
 
     struct hash sessions; /* struct session by id */
     struct list detached; /* of them, those without a connection, longest first */
     size_t detached_count;
+
+    struct list helpers; /* struct fs_helper of all sessions, the least recently used first */
+    size_t helper_count;
+    size_t helpers_alive; /* that were started and have not died yet */
 
     struct list retained;  /* struct job: closed ones, longest first */
     struct list emptied;   /* the same, but their output had to go */
@@ -49,7 +58,7 @@ struct server {
     uint64_t last_attach_id;
     struct passwd_entry passwd;
     const char *shell; /* the user's shell */
-    struct buf info;   /* environmentInfo, as JSON */
+    struct buf info;   /* environmentInfo, as JSON, but for its end (info.h) */
 
     struct loop_io listener; /* fd -1: none */
     struct loop_timer accept_timer;
@@ -82,6 +91,12 @@ bool server_fini(struct server *s);
  * close frame and all processes are killed. Asked again it does not wait.
  */
 void server_stop(struct server *s);
+
+/*
+ * A process or a session was freed. Its memory lay between that of others, where free() leaves the
+ * pages with the heap; they go back to the system a little later, all at once.
+ */
+void server_freed(struct server *s);
 
 /* Whoever waited for processes to die looks again. */
 void server_check_stopped(struct server *s);

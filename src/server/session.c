@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "server/attach.h"
 #include "server/fs_conn.h"
+#include "server/fs_helper.h"
 #include "server/job.h"
 
 #include <errno.h>
@@ -45,6 +46,7 @@ struct session *session_new(struct server *server, struct rpc_peer *peer, struct
     hash_init(&s->jobs);
     list_init(&s->order);
     list_init(&s->views);
+    list_init(&s->helpers);
     list_init(&s->leftovers);
     list_init(&s->detached_node);
     proc_gate_init(&s->gate);
@@ -118,6 +120,8 @@ void session_end(struct session *s) {
         job_kill(list_entry(n, struct job, order));
     for (struct list *n; (n = list_first(&s->leftovers)) != NULL;)
         job_kill(list_entry(n, struct job, link));
+    fs_helpers_end(s);
     hash_fini(&s->jobs);
     free(s);
+    server_freed(server);
 }

@@ -23,6 +23,8 @@ struct session {
     size_t running;                   /* of them, those not closed */
     struct list views;                /* struct attach: what its connection watches */
     struct fs_conn *files;            /* what its connection has of the file system; owned */
+    struct list helpers;              /* struct fs_helper, the least recently used first */
+    size_t helper_count;
     struct list leftovers;     /* struct job: no longer in the table, with descendants alive */
     struct proc_gate gate;     /* closed while the connection's output queue is high */
     struct list detached_node; /* in server->detached */

@@ -6,7 +6,7 @@
 #include "server/job.h"
 #include "server/params.h"
 #include "server/report.h"
-#include "server/sandbox_params.h"
+#include "server/sandbox.h"
 #include "server/start_shape.h"
 
 #include <errno.h>
@@ -134,23 +134,31 @@ int start_decode(const struct json_node *params, void *out, struct err *e) {
         r = err_set(e, ERR_INVALID_PARAMS, "invalid thread ID: not a UUID");
     if (r == 0 && p->process_id.n > JOB_ID_MAX)
         r = err_set(e, ERR_INVALID_PARAMS, "processId must not exceed %d bytes", JOB_ID_MAX);
-    if (p->shape == START_DIRECT && p->sandbox != NULL)
-        p->shape = START_NEITHER;
     return r == 0 ? sandbox_params_check(p, e) : r;
 }
 
 /* -- running -- */
 
+/* A start being put together. */
+struct start {
+    char *cwd;          /* native, owned */
+    struct arena arena; /* of the policy */
+    struct sandbox_policy policy;
+    struct sandbox_launch launch;
+    struct spawn_spec spec; /* its strings are in the job's arena; its limits are owned */
+};
+
 /* Native cwd, owned by the caller. The refusal of a foreign one names the field. */
 static int start_cwd(const struct start_params *p, char **path, struct err *e) {
     _cleanup_err_ struct err why = ERR_INIT;
-    if (uri_to_path(p->cwd, path, &why) == 0)
-        return 0;
+    int r = uri_to_path(p->cwd, path, &why);
+    if (r == 0 || r == -ENOMEM)
+        return r == 0 ? 0 : err_os(e, ERR_INTERNAL, ENOMEM);
     /* The text is "'URI' is invalid on 'linux'", and the URI may hold anything but that. */
     const char *uri = err_msg(&why) + 1, *end = strstr(uri, "' is invalid on ");
-    return err_set(e, ERR_INVALID_PARAMS,
-                   "cwd URI `%.*s` is not valid on this exec-server host: %s",
-                   end ? (int)(end - uri) : 0, uri, err_msg(&why));
+    return err_set(
+        e, ERR_INVALID_PARAMS, "%scwd URI `%.*s` is not valid on this exec-server host: %s",
+        p->sandbox != NULL ? "sandbox " : "", end ? (int)(end - uri) : 0, uri, err_msg(&why));
 }
 
 static int start_argv(struct job *j, const struct start_params *p, struct spawn_spec *spec,
@@ -241,16 +249,32 @@ static int start_prepare(struct job *j, const struct start_params *p, const char
     int r = start_argv(j, p, spec, e);
     if (r == 0)
         r = start_env(j, p, spec, e);
-    struct cgroup_host *cgroups = &j->server->procs.cgroups;
-    return r < 0 ? r : limits_plan(&p->limits, cgroups, &j->cgroup, &spec->limits, e);
+    j->command = (struct job_command){spec->program, spec->cwd, spec->argv};
+    return r;
+}
+
+/* The limits, and the sandbox around it all. */
+static int start_confine(struct job *j, const struct start_params *p, struct start *s,
+                         struct err *e) {
+    struct server *server = j->server;
+    struct limits limits = p->limits;
+    j->sandboxed = s->policy.profile != NULL;
+    if (s->policy.confined) /* what the sandbox adds is not the command's */
+        limits.value[LIMITS_PIDS] += SANDBOX_PROCESSES;
+    int r = limits_plan(&limits, &server->procs.cgroups, &j->cgroup, &s->spec.limits, e);
+    if (r < 0 || !s->policy.confined)
+        return r;
+    return sandbox_prepare(&server->sandbox, &s->policy, server->procs.spawner.nofile, &s->arena,
+                           &s->spec, &s->launch, e);
 }
 
 /* Whether this server takes the request at all. */
-static int start_admit(const struct session *s, const struct start_params *p, struct err *e) {
+static int start_admit(const struct session *s, const struct start_params *p, bool confined,
+                       struct err *e) {
     const struct options *o = s->server->opt;
     if (s->server->draining)
         return err_set(e, ERR_INVALID_REQUEST, "the server is shutting down");
-    if (p->shape == START_DIRECT && !o->allow_direct_exec)
+    if (p->shape == START_DIRECT && !confined && !o->allow_direct_exec)
         return err_set(e, ERR_INVALID_REQUEST, "direct execution is disabled on this server");
     if (p->shape == START_PREPARED && !o->allow_prepared_exec)
         return err_set(e, ERR_INVALID_REQUEST, "prepared execution is disabled on this server");
@@ -259,46 +283,79 @@ static int start_admit(const struct session *s, const struct start_params *p, st
     return 0;
 }
 
-/* What is checked before the id is reserved, in this order. *cwd is the caller's on success. */
-static int start_check(const struct session *s, const struct start_params *p, char **cwd,
+/* The sandbox, and whether it is one that this host could have. */
+static int start_policy(const struct start_params *p, struct start *s, struct err *e) {
+    if (p->network_proxy != NULL)
+        return err_set(e, ERR_INVALID_REQUEST, "networkProxy is not available on this server");
+    int r = sandbox_params_decode(p, &s->arena, &s->policy, e);
+    if (r < 0 || !s->policy.confined)
+        return r;
+    struct plan plan;
+    const struct profile_context context = {.call = PROFILE_PROCESS, .cwd = s->cwd};
+    return sandbox_params_plan(&s->policy, &context, &s->arena, &plan, e);
+}
+
+/* What is checked before the id is reserved, in this order. */
+static int start_check(const struct session *session, const struct start_params *p, struct start *s,
                        struct err *e) {
-    int r = start_cwd(p, cwd, e);
-    if (r == 0)
-        r = sandbox_params_refuse(p, e);
+    _cleanup_err_ struct err bad_cwd = ERR_INIT;
+    int found = start_cwd(p, &s->cwd, &bad_cwd);
+    int r = start_policy(p, s, e);
+    if (r == 0 && found < 0)
+        r = err_about(e, bad_cwd.code, "", err_str(&bad_cwd), "");
     if (r == 0 && p->argv->count == 0)
         r = err_set(e, ERR_INVALID_PARAMS, "argv must not be empty");
-    if (r == 0 && job_find(s, p->process_id) != NULL)
+    if (r == 0 && job_find(session, p->process_id) != NULL)
         r = err_about(e, ERR_INVALID_REQUEST, "process ", p->process_id, " already exists");
-    return r < 0 ? r : start_admit(s, p, e);
+    return r < 0 ? r : start_admit(session, p, s->policy.confined, e);
+}
+
+static void start_fini(struct start *s) {
+    limits_steps_fini(&s->spec.limits);
+    sandbox_launch_fini(&s->launch);
+    arena_fini(&s->arena);
+    free(s->cwd);
+}
+
+/* Starts the process of a new job. 0, or -errno with e set and the job gone. */
+static int start_job(struct rpc_call *c, struct job *j, const struct start_params *p,
+                     struct start *s, struct err *e) {
+    int r = start_prepare(j, p, s->cwd, &s->spec, e);
+    if (r == 0)
+        r = start_confine(j, p, s, e);
+    if (r == 0 && (j->start_call = rpc_keep(c, e)) == NULL)
+        r = -EAGAIN;
+    if (r < 0) {
+        job_free(j);
+        return r;
+    }
+    struct rpc_call *call = j->start_call;
+    r = job_start(j, &s->spec);
+    if (r < 0) {
+        rpc_forget(call);
+        return err_os(e, ERR_INTERNAL, -r);
+    }
+    s->launch.spawn.channel = -1; /* the job's, as is the list */
+    s->launch.spawn.synth = NULL;
+    return 0;
 }
 
 enum rpc_outcome start_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
     (void)result;
     const struct start_params *p = params;
-    struct session *s = c->peer->user;
-    _cleanup_free_ char *cwd = NULL;
-    if (start_check(s, p, &cwd, e) < 0) {
+    struct session *session = c->peer->user;
+    __attribute__((cleanup(start_fini))) struct start s = {
+        .arena = ARENA_INIT(SANDBOX_PARAMS_ARENA_MAX), .launch = SANDBOX_LAUNCH_INIT};
+    if (start_check(session, p, &s, e) < 0) {
         report_refused(c, p, e);
         return RPC_ERROR;
     }
-    struct job *j = job_new(s, p->process_id);
+    struct job *j = job_new(session, p->process_id);
     if (j == NULL) {
         err_os(e, ERR_INTERNAL, ENOMEM);
         return RPC_ERROR;
     }
-    struct spawn_spec spec = {0};
-    if (start_prepare(j, p, cwd, &spec, e) < 0 || (j->start_call = rpc_keep(c, e)) == NULL) {
-        report_refused(c, p, e);
-        limits_steps_fini(&spec.limits);
-        job_free(j);
-        return RPC_ERROR;
-    }
-    struct rpc_call *call = j->start_call;
-    int r = job_start(j, &spec);
-    limits_steps_fini(&spec.limits);
-    if (r < 0) {
-        rpc_forget(call);
-        err_os(e, ERR_INTERNAL, -r);
+    if (start_job(c, j, p, &s, e) < 0) {
         report_refused(c, p, e);
         return RPC_ERROR;
     }

@@ -6,8 +6,8 @@
 #include "proc/limits.h"
 #include "rpc/rpc.h"
 
-/* How a start was asked for: the design notes' two requests, or neither (flat, with a sandbox). */
-enum start_shape { START_DIRECT, START_PREPARED, START_NEITHER };
+/* How a start was asked for: the design notes' two requests; what is flat counts as direct. */
+enum start_shape { START_DIRECT, START_PREPARED };
 
 /* The decoded parameters; slices and nodes borrow from the message. */
 struct start_params {

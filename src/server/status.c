@@ -11,6 +11,10 @@ const char *status_word(const struct proc *p) {
     return words[p->state];
 }
 
+const char *status_sandbox(const struct job *j) {
+    return j->sandboxed ? "linuxSeccomp" : "none";
+}
+
 int status_put_resources(const struct proc *p, struct buf *b) {
     struct resources r = resources_of(p);
     char peak[24] = "null";
@@ -34,12 +38,14 @@ int status_put_extra(const struct proc *p, const char *timed_out, struct buf *b)
     return r < 0 || !p->timed_out ? r : buf_putf(b, ",\"%s\":true", timed_out);
 }
 
-int status_put(const struct proc *p, const char *timed_out, struct buf *b) {
+int status_put(const struct job *j, const char *timed_out, struct buf *b) {
+    const struct proc *p = &j->proc;
     bool exited = p->state >= PROC_EXITED;
     char code[16] = "null";
     if (exited)
         snprintf(code, sizeof code, "%d", p->exit_code);
-    int r = buf_putf(b, "\"exited\":%s,\"exitCode\":%s,\"closed\":%s,\"sandboxDenied\":false",
-                     exited ? "true" : "false", code, p->state == PROC_CLOSED ? "true" : "false");
+    int r = buf_putf(b, "\"exited\":%s,\"exitCode\":%s,\"closed\":%s,\"sandboxDenied\":%s",
+                     exited ? "true" : "false", code, p->state == PROC_CLOSED ? "true" : "false",
+                     j->sandbox_denied ? "true" : "false");
     return r < 0 ? r : status_put_extra(p, timed_out, b);
 }

@@ -242,6 +242,29 @@ def test_another_user(fleet, log, tmp_path):
     assert log.wait("connect")[0]["peer"] == "unix"
 
 
+def test_sandboxed_start(fleet, log):
+    """What was asked for, not the launcher; and whether it seems to have been denied."""
+    client = start_with(fleet, log).client()
+    files = {"type": "restricted", "entries": [
+        {"path": {"type": "special", "value": {"kind": "root"}}, "access": "read"}]}
+    sandbox = {"permissions": {"type": "managed", "file_system": files, "network": "restricted"}}
+    for command in (["/bin/sh", "-c", "echo sandbox; exit 3"], ["/no/such", "--token", "abc"]):
+        params = client.start_params(command, sandbox=sandbox)
+        ident = client.send("process/start", params)
+        if "result" in client.answer(ident):
+            client.wait_closed(client.processes[params["processId"]])
+    client.run("true")
+    started, plain = log.wait("start", 2)
+    assert started["argv"] == ["/bin/sh", "-c", "echo sandbox; exit 3"]
+    assert started["cwd"] == "/tmp" and started["sandboxed"] is True and "sandboxed" not in plain
+    failed, = log.wait("failed")
+    assert failed["argv"] == ["/no/such", "--token", "[redacted]"] and failed["sandboxed"] is True
+    assert failed["reason"] == "No such file or directory (os error 2)"
+    ended, other = log.wait("exit", 2)
+    assert ended["exitCode"] == 3 and ended["sandboxDenied"] is True
+    assert "sandboxDenied" not in other
+
+
 def test_start_refusals(fleet, log):
     server = start_with(fleet, log, "--max-processes", "1", "--allow-prepared-exec", "false")
     client = server.client()

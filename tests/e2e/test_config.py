@@ -16,7 +16,7 @@ SAMPLE = {
     "keepDetached": True, "allowAttach": True, "maxProcessesPerConnection": 3,
     "retainedOutputBytesPerProcess": 70000, "closedRetentionMs": 2500,
     "closedOutputBytesMax": 1000000, "shutdownGracePeriodMs": 10, "allowDirectExec": False,
-    "allowPreparedExec": False, "auditLog": "/var/log/exec-server", "logLevel": "off",
+    "allowPreparedExec": False, "linuxSandboxPidNamespace": "inherit", "auditLog": "/var/log/exec-server", "logLevel": "off",
 }
 
 
@@ -48,7 +48,7 @@ def test_defaults():
         "keepDetached": False, "allowAttach": False, "maxProcessesPerConnection": 0,
         "retainedOutputBytesPerProcess": 1048576, "closedRetentionMs": 30000,
         "closedOutputBytesMax": 67108864, "shutdownGracePeriodMs": 0, "allowDirectExec": True,
-        "allowPreparedExec": True, "logLevel": "error",
+        "allowPreparedExec": True, "linuxSandboxPidNamespace": "isolate", "logLevel": "error",
     }
 
 

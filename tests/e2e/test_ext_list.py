@@ -154,5 +154,7 @@ def test_capabilities(fleet):
                "continue"]
     for args, on in (((), False), (("--allow-attach", "--http-files"), True)):
         got = fleet.start(*args).client().call("environment/info")["capabilities"]
+        # Those of the sandbox depend on the host: test_sandbox_start.py.
+        got = {k: v for k, v in got.items() if not k.lower().startswith(("sandbox", "linux"))}
         assert got == {**dict.fromkeys(always, True), "processSignals": signals,
                        "processAttach": on, "httpFiles": on}

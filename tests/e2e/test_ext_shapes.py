@@ -208,13 +208,21 @@ def test_prepared_takes_limits(client, member):
 # What an operator can switch off.
 
 def test_direct_not_allowed(fleet):
-    """Direct is what has no sandbox; with one it is neither."""
+    """Direct is what no sandbox confines, whatever it is called."""
     client = fleet.start("--allow-direct-exec", "false").client()
     refusal = -32600, "direct execution is disabled on this server"
     assert client.error("process/start", flat(client)) == refusal
     assert client.error("process/start", flat(client, sandbox=None)) == refusal
     assert client.error("process/start", {"direct": flat(client)}) == refusal
-    assert run(client, flat(client, sandbox=DISABLED)).exit_code == 3
+    free = {"type": "managed", "file_system": {"type": "unrestricted"}, "network": "enabled"}
+    for permissions in ({"type": "disabled"}, {"type": "external", "network": "enabled"}, free):
+        sandbox = {"permissions": permissions}
+        assert client.error("process/start", flat(client, sandbox=sandbox)) == refusal
+        assert client.error("process/start", {"direct": flat(client, sandbox=sandbox)}) == refusal
+    managed = flat(client, sandbox=DISABLED, enforceManagedNetwork=True)
+    assert run(client, managed).exit_code == 3
+    confined = {"permissions": {"type": "external", "network": "restricted"}}
+    assert run(client, flat(client, sandbox=confined)).exit_code == 3
     assert run(client, prepared(client)).exit_code == 3
 
 

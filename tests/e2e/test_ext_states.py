@@ -128,7 +128,7 @@ def test_list(case):
         return
     assert entry["state"] == case.state
     assert set(entry) == {"processId", "argv", "pid", "state", "startedAtMs", "exitCode", "signal",
-                          "timedOut", "bytes", "resources"}
+                          "timedOut", "sandboxType", "bytes", "resources"}
     ended = case.state in ("exited", "closed")
     assert entry["exitCode"] == (3 if ended else None)
     assert entry["signal"] is None and entry["timedOut"] is False

@@ -1,11 +1,12 @@
 """What all fs methods share: lifecycle, params, paths, and the error for each errno."""
 
 import json
+import signal
 
 import pytest
 
 from harness.files import TEXTS, Files, os_error, uri
-from harness.rpc import unb64
+from harness.rpc import b64, unb64
 from harness.waiting import until
 
 # The least that each method takes, without its path.
@@ -263,6 +264,23 @@ def test_a_file_system_that_went_away(shared, faultfs):
     files.close(writer)
     until(lambda: not [t for t in shared.fd_targets() if t.startswith(str(faultfs.path))],
           "no descriptor left")
+
+
+def test_limit_of_file_sizes(fleet, place):
+    """EFBIG is an error of the call; a program too large to be copied makes no sandbox."""
+    server = fleet.start(wrapper=["prlimit", "--fsize=65536:65536"])
+    files = Files(server.client())
+    assert files.error("writeFile", place / "f", dataBase64=b64(bytes(65537))) == os_error(27)
+    files.write(place / "f", bytes(65536))
+    process = files.client.run("kill -XFSZ $$; exit 1")
+    assert process.exit_code == 128 + signal.SIGXFSZ
+    read_only = {"type": "managed", "network": "restricted", "file_system": {
+        "type": "restricted", "entries": [
+            {"path": {"type": "special", "value": {"kind": "root"}}, "access": "read"}]}}
+    code, text = files.client.start_error(
+        "true", sandbox={"permissions": read_only, "cwd": uri(place),
+                         "windowsSandboxLevel": "disabled"})
+    assert code == -32603 and text.startswith("sandbox: own program: File too large (os error 27)")
 
 
 def test_out_of_descriptors(fleet, place):

@@ -117,6 +117,28 @@ def test_writes_at_a_time(fleet, faultfs, size):
     assert {(faultfs.real / path.name).stat().st_size for path in paths} == {size}
 
 
+@pytest.mark.parametrize("lanes", [1, 256])
+def test_small_after_large(fleet, faultfs, lanes):
+    """What waits holds memory of its own size, not that of a larger message before it."""
+    server = fleet.start("--concurrent-requests", str(lanes))
+    client, other = server.client(), server.client()
+    small, large = b64(bytes(256 * 1024)), "x" * (12 * MIB)
+    waiting = []
+    for i in range(40):
+        path = faultfs.file(f"hang-write.{i}")
+        other.error("none", large)
+        waiting.append(client.send("fs/writeFile", {"path": uri(path), "dataBase64": small}))
+        if i == 0:
+            faultfs.hangs("write", path.name)
+            before = server.rss()
+        for _ in range(12):  # turns in which the server takes in all of it
+            other.sync()
+    check_growth(server, before, 100 * MIB)
+    faultfs.release()
+    for ident in waiting:
+        assert client.result(ident) == {}
+
+
 @pytest.mark.parametrize("size", [10, 5 * MIB])
 def test_id_too_long_for_a_frame(fleet, place, size):
     server = fleet.start(quiet=False)

@@ -1,11 +1,16 @@
-"""The sandbox member of fs methods: what is served directly, and what is refused."""
+"""The sandbox member of fs methods: its shapes, what is served directly, what in a sandbox."""
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
 
 import pytest
 
-from harness.files import uri
+from harness.files import os_error, uri
 from harness.rpc import b64
 
-UNAVAILABLE = (-32600, "sandbox is not available on this server")
+NO_FILE, DENIED, READ_ONLY = os_error(2), os_error(13), os_error(30)
 
 
 def context(permissions, **more):
@@ -31,7 +36,7 @@ def glob(pattern, access="deny"):
 
 ROOT_READ, ROOT_WRITE = special("root", "read"), special("root", "write")
 
-# Profiles, and whether reads and writes are served directly.
+# Profiles, and what reads and writes of a place outside of /tmp and /etc give: True, a result.
 PROFILES = {
     "disabled": ({"type": "disabled"}, True, True),
     "external": ({"type": "external", "network": "restricted"}, True, True),
@@ -43,19 +48,37 @@ PROFILES = {
     "root-write-minimal": (managed(ROOT_WRITE, special("minimal", "read")), True, True),
     "root-write-shadowed": (managed(ROOT_WRITE, at("file:///tmp", "read"),
                                     at("file:///tmp", "write")), True, True),
-    "root-write-narrowed": (managed(ROOT_WRITE, at("file:///etc", "read")), True, False),
-    "root-read": (managed(ROOT_READ), True, False),
-    "root-read-tmp-write": (managed(ROOT_READ, special("slash_tmp", "write")), True, False),
-    "root-read-path-write": (managed(ROOT_READ, at("file:///tmp", "write")), True, False),
-    "root-read-deny": (managed(ROOT_READ, at("file:///etc", "deny")), False, False),
-    "root-write-deny": (managed(ROOT_WRITE, at("file:///etc", "deny")), False, False),
-    "root-write-none": (managed(ROOT_WRITE, at("file:///etc", "none")), False, False),
-    "root-read-glob": (managed(ROOT_READ, glob("/etc/**/*.key")), False, False),
-    "path-root": (managed(at("file:///", "read")), False, False),
-    "path-root-write": (managed(at("file:///", "write")), False, False),
-    "nothing": (managed(), False, False),
-    "minimal": (managed(special("minimal", "read")), False, False),
-    "tmp-write": (managed(special("slash_tmp", "write")), False, False),
+    "root-write-narrowed": (managed(ROOT_WRITE, at("file:///etc", "read")), True, True),
+    "root-read": (managed(ROOT_READ), True, READ_ONLY),
+    "root-read-tmp-write": (managed(ROOT_READ, special("slash_tmp", "write")), True, READ_ONLY),
+    "root-read-path-write": (managed(ROOT_READ, at("file:///tmp", "write")), True, READ_ONLY),
+    "root-read-deny": (managed(ROOT_READ, at("file:///etc", "deny")), True, READ_ONLY),
+    "root-write-deny": (managed(ROOT_WRITE, at("file:///etc", "deny")), True, True),
+    "root-write-none": (managed(ROOT_WRITE, at("file:///etc", "none")), True, True),
+    "root-read-glob": (managed(ROOT_READ, glob("/etc/**/*.key")), True, READ_ONLY),
+    "path-root": (managed(at("file:///", "read")), True, READ_ONLY),
+    "path-root-write": (managed(at("file:///", "write")), True, True),
+    "nothing": (managed(), NO_FILE, NO_FILE),
+    "minimal": (managed(special("minimal", "read")), NO_FILE, NO_FILE),
+    "tmp-write": (managed(special("slash_tmp", "write")), NO_FILE, NO_FILE),
+}
+
+# The same for profiles that name the place.
+GRANTS = {
+    "write": ([special("minimal", "read"), at("PLACE", "write")], True, True),
+    "write-full-read": ([ROOT_READ, at("PLACE", "write")], True, True),
+    "write-denied-around": ([ROOT_READ, at("file:///var", "deny"), at("PLACE", "write")],
+                            True, True),
+    "read": ([at("PLACE", "read")], True, READ_ONLY),
+    "read-in-written": ([ROOT_WRITE, at("PLACE", "read")], True, READ_ONLY),
+    "deny": ([ROOT_READ, at("PLACE", "deny")], DENIED, DENIED),
+    "none": ([ROOT_READ, at("PLACE", "none")], DENIED, DENIED),
+    "deny-in-written": ([ROOT_WRITE, at("PLACE", "deny")], DENIED, DENIED),
+    "deny-wins": ([ROOT_READ, at("PLACE", "write"), at("PLACE", "deny")], DENIED, DENIED),
+    "skipped-when-missing": ([ROOT_READ, at("PLACE/missing", "write")], True, READ_ONLY),
+    "workspace": ([ROOT_READ, special("project_roots", "write")], True, True),
+    "other-workspace": ([ROOT_READ, special("project_roots", "write", subpath="x")], True,
+                        READ_ONLY),
 }
 
 
@@ -74,24 +97,49 @@ def calls(place):
         ("writeFile", {**path("f"), "dataBase64": b64("new")}, True),
         ("createDirectory", path("d/x"), True), ("copy", {**pair, "recursive": False}, True),
         ("setPermissions", {**path("f"), "mode": 0o600}, True), ("rename", pair, True),
-        ("remove", path("g"), True)]
+        ("remove", {**path("g"), "force": False}, True)]
+
+
+@pytest.fixture
+def place():
+    """A directory that is not below /tmp."""
+    path = Path(tempfile.mkdtemp(dir="/var/tmp"))
+    yield path
+    shutil.rmtree(path)
+
+
+def check(client, place, sandbox, reads, writes):
+    (place / "f").write_bytes(b"old")
+    (place / "d").mkdir()
+    for method, params, is_write in calls(place):
+        answer = client.answer(client.send(f"fs/{method}", {**params, "sandbox": sandbox}))
+        expected = writes if is_write else reads
+        if expected is True:
+            assert "result" in answer, (method, answer)
+            continue
+        assert "error" in answer, (method, answer)
+        if method == "remove" and expected == READ_ONLY:
+            expected = NO_FILE  # is not there
+        if method == "createDirectory" and expected == NO_FILE:
+            expected = READ_ONLY  # nor are the ones above, which would be made in the root
+        assert (answer["error"]["code"], answer["error"]["message"]) == expected, method
+    if writes is not True:
+        assert (place / "f").read_bytes() == b"old"
+        assert sorted(p.name for p in place.iterdir()) == ["d", "f"]
 
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_profiles(client, place, name):
     permissions, reads, writes = PROFILES[name]
-    (place / "f").write_bytes(b"old")
-    (place / "d").mkdir()
-    for method, params, is_write in calls(place):
-        ident = client.send(f"fs/{method}", {**params, "sandbox": context(permissions)})
-        answer = client.answer(ident)
-        if writes if is_write else reads:
-            assert "result" in answer, (method, answer)
-        else:
-            assert (answer["error"]["code"], answer["error"]["message"]) == UNAVAILABLE, method
-    if not writes:
-        assert (place / "f").read_bytes() == b"old"
-        assert sorted(p.name for p in place.iterdir()) == ["d", "f"]
+    check(client, place, context(permissions), reads, writes)
+
+
+@pytest.mark.parametrize("name", GRANTS)
+def test_grants(client, place, name):
+    entries, reads, writes = GRANTS[name]
+    named = json.loads(json.dumps(entries).replace("PLACE", uri(place)))
+    sandbox = context(managed(*named), cwd=uri(place), workspaceRoots=[uri(place)])
+    check(client, place, sandbox, reads, writes)
 
 
 DYNAMIC = (-32602, "file system sandbox context with dynamic permissions requires cwd")
@@ -110,7 +158,8 @@ def test_dynamic_profiles_need_a_cwd(files, place, entry):
                            sandbox=context(profile)) == DYNAMIC
         for more in ({"cwd": uri(place)}, {"policyContext": {"cwd": uri(place)}}):
             assert files.error("writeFile", place / "f", dataBase64="",
-                               sandbox=context(profile, **more)) == UNAVAILABLE
+                               sandbox=context(profile, **more)) == (
+                READ_ONLY if ROOT_READ in profile["file_system"]["entries"] else NO_FILE)
     assert (place / "f").read_bytes() == b"x"
 
 
@@ -164,11 +213,20 @@ def test_bad_shapes(files, place, sandbox):
     assert (place / "f").exists()
 
 
+def test_malformed_pattern(files, place):
+    (place / "f").write_bytes(b"x")
+    sandbox = context(managed(ROOT_READ, glob(f"{place}/*{{a")))
+    code, text = files.error("readFile", place / "f", sandbox=sandbox)
+    assert code == -32603
+    assert text.startswith(f"sandbox: unreadable glob pattern is invalid for {place}: "
+                           "error parsing glob '*{a': unclosed alternate group")
+
+
 def test_without_the_level_of_windows(files, place):
     """It means nothing here, and may be left out."""
     files.write(place / "f", b"x", sandbox={"permissions": {"type": "disabled"}})
     assert files.read(place / "f", sandbox={"permissions": managed(ROOT_READ)}) == b"x"
-    assert files.error("readFile", place / "f", sandbox={"permissions": managed()}) == UNAVAILABLE
+    assert files.error("readFile", place / "f", sandbox={"permissions": managed()}) == NO_FILE
 
 
 def test_native_paths(files, place):
@@ -176,7 +234,8 @@ def test_native_paths(files, place):
     sandbox = context(managed(ROOT_READ, at(str(place), "write")), cwd=str(place),
                       workspaceRoots=[str(place)])
     assert files.read(place / "f", sandbox=sandbox) == b"x"
-    assert files.error("remove", place / "f", sandbox=sandbox) == UNAVAILABLE
+    files.remove(place / "f", sandbox=sandbox)
+    assert not (place / "f").exists()
 
 
 def test_handles_need_no_sandbox(files, place):
@@ -185,5 +244,5 @@ def test_handles_need_no_sandbox(files, place):
     handle = files.open(place / "f", sandbox=context(managed(ROOT_READ)))
     assert files.read_block(handle, 0, 5) == (b"x", True)
     assert files.error("open", place / "f", handleId="w", mode="replace",
-                       sandbox=context(managed(ROOT_READ))) == UNAVAILABLE
+                       sandbox=context(managed(ROOT_READ))) == READ_ONLY
     assert (place / "f").read_bytes() == b"x"

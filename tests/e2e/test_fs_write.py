@@ -234,6 +234,26 @@ def test_many_pipelined(files, place):
         assert (place / str(i)).read_bytes() == b"%d" % i * 1000
 
 
+def test_large_ones_pipelined(files, place):
+    """Those that wait keep their own memory, and each is checked before its file is touched."""
+    contents = [os.urandom(300_000 + 700_001 * i) for i in range(6)]
+    good, bad = [], []
+    for i, data in enumerate(contents):
+        text = b64(data)
+        at = len(text) // 2 + i
+        good.append(files.send("writeFile", place / str(i), dataBase64=text))
+        (place / f"bad{i}").write_bytes(b"old")
+        bad.append((files.send("writeFile", place / f"bad{i}",
+                               dataBase64=text[:at] + "*" + text[at + 1:]), at))
+    for i, data in enumerate(contents):
+        assert files.client.result(good[i]) == {}
+        assert (place / str(i)).read_bytes() == data
+        ident, at = bad[i]
+        error = files.client.answer(ident)["error"]
+        assert error["message"] == f"{BAD_BASE64}Invalid symbol 42, offset {at}."
+        assert (place / f"bad{i}").read_bytes() == b"old"
+
+
 def test_what_is_acknowledged_can_be_read(files, place):
     """Requests of one connection see what the ones before them did."""
     path = place / "f"

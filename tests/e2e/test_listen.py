@@ -1,5 +1,6 @@
 """Unix sockets, sockets passed by a service manager, and what it is told."""
 
+import contextlib
 import json
 import os
 import re
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from harness import procfs
 from harness.server import Server, environment, run
 from harness.settings import BINARY, ROOT
 from harness.waiting import Deadline, readable, until
@@ -42,6 +44,13 @@ def start_unix(fleet, path, *args, **options):
 def fails_to_listen(path, reason):
     code, out, err = run("--listen", f"unix://{path}")
     assert (code, out, err) == (1, "", f"Error: cannot listen on unix://{path}: {reason}\n")
+
+
+def peer_of(sock):
+    try:
+        return sock.getpeername()
+    except OSError:
+        return None  # it listens
 
 
 # The socket file.
@@ -445,6 +454,19 @@ def test_notify_nobody(fleet):
     server = fleet.start("--log-level", "warn", env={"NOTIFY_SOCKET": "/nonexistent"}, quiet=False)
     server.client().sync()
     server.stop()
+
+
+# TCP.
+
+def test_small_messages_do_not_wait_for_others(server):
+    """TCP_NODELAY is set, or a message right behind another one waits for 40 ms."""
+    with contextlib.ExitStack() as scope:
+        server.client()
+        found = [scope.enter_context(sock) for sock in procfs.sockets(server.pid)]
+        own = {c.sock.getsockname() for c in server.clients}
+        connections = [s for s in found if peer_of(s) in own]
+        assert len(connections) == 1
+        assert connections[0].getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 # The unit files.

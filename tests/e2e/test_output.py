@@ -1,9 +1,11 @@
 """Notifications, sequence numbers and process/read."""
 
 import re
+import signal
 
 import pytest
 
+from harness import procfs
 from harness.rpc import b64, unb64
 from harness.waiting import until
 
@@ -46,6 +48,22 @@ def test_large_output_precedes_exit(client):
         process = client.run(f"head -c {size} /dev/zero; head -c {size} /dev/zero >&2")
         assert len(process.output("stdout")) == len(process.output("stderr")) == size
         assert [kind for _, kind, _ in process.events[-2:]] == ["exited", "closed"]
+
+
+def test_end_that_comes_with_the_output(server, tmp_path):
+    """A server that looks late finds both at once, and loses nothing."""
+    client, gate = server.client(), tmp_path / "gate"
+    process = client.start(f"echo $$; until [ -e {gate} ]; do sleep 0.02; done; "
+                           "head -c 30000 /dev/zero; printf end; printf tail >&2; exit 3")
+    pid = int(client.wait_output(process, "\n"))
+    server.send_signal(signal.SIGSTOP)
+    gate.touch()
+    procfs.wait_gone(pid)
+    server.send_signal(signal.SIGCONT)
+    client.wait_closed(process)
+    assert process.output("stdout") == b"%d\n%send" % (pid, bytes(30000))
+    assert process.output("stderr") == b"tail" and process.exit_code == 3
+    assert [kind for _, kind, _ in process.events[-2:]] == ["exited", "closed"]
 
 
 def test_binary_output(client):

@@ -59,7 +59,6 @@ def test_shell_snapshot_is_ignored(client):
 
 @pytest.mark.parametrize("permissions", [
     {"type": "disabled"},
-    {"type": "external", "network": "restricted"},
     {"type": "external", "network": "enabled"},
     {"type": "managed", "file_system": {"type": "unrestricted"}, "network": "enabled"},
 ])
@@ -70,18 +69,21 @@ def test_sandbox_that_asks_for_nothing(client, permissions, level):
         sandbox["windowsSandboxLevel"] = level
     params = client.start_params(["/bin/true"], sandbox=sandbox)
     result = client.call("process/start", params)
-    assert result["processId"] == params["processId"]
+    assert result == {"processId": params["processId"], "sandboxType": "linuxSeccomp"}
     client.wait_closed(client.processes[params["processId"]])
     assert client.processes[params["processId"]].exit_code == 0
 
 
-def test_sandbox_is_never_ignored(client):
+def test_sandbox_is_never_ignored(client, tmp_path):
     sandbox = {"permissions": {"type": "managed", "network": "restricted", "file_system": {
         "type": "restricted", "entries": [
             {"path": {"type": "special", "value": {"kind": "root"}}, "access": "read"}]}},
         "windowsSandboxLevel": "disabled", "cwd": "file:///tmp"}
-    assert client.start_error(["/bin/true"], sandbox=sandbox) == (
-        -32600, "sandbox is not available on this server")
+    params = client.start_params(["/bin/mkdir", str(tmp_path / "x")], sandbox=sandbox)
+    assert client.call("process/start", params)["sandboxType"] == "linuxSeccomp"
+    process = client.wait_closed(client.processes[params["processId"]])
+    assert process.exit_code != 0 and process.exited["sandboxDenied"] is True
+    assert not (tmp_path / "x").exists()
 
 
 def test_network_proxy_is_refused(client):

@@ -1,6 +1,7 @@
 #include "net/auth.h"
 
 #include "base/buf.h"
+#include "base/crypto.h"
 #include "json/base64.h"
 
 #include <errno.h>
@@ -275,7 +276,8 @@ static int setup(void **state) {
     if (fd < 0)
         return -1;
     close(fd);
-    return sodium_init() < 0 ? -1 : 0;
+    crypto_init();
+    return 0;
 }
 
 static int teardown(void **state) {

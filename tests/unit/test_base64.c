@@ -1,6 +1,8 @@
 #include "json/base64.h"
 
 #include "guard.h"
+#include "json/base64_avx2.h"
+#include "json/base64_avx512.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -20,6 +22,21 @@ static unsigned char random_byte(void) {
     return (unsigned char)(random_state >> 24);
 }
 
+/* A check says the same, whatever part of the alphabet's characters in front it need not see. */
+static void check_agrees(const char *s, size_t n, ssize_t want, const struct err *why) {
+    size_t letters = 0;
+    while (letters < n && strchr(alphabet, s[letters]) != NULL && s[letters] != '\0')
+        letters++;
+    for (size_t i = 0; i < 4; i++) {
+        size_t from = letters > 0 ? random_byte() % letters : 0;
+        struct str known = {s + from, i == 0 ? 0 : letters - from};
+        _cleanup_err_ struct err e = ERR_INIT;
+        assert_int_equal(base64_check((struct str){s, n}, known, &e), want);
+        if (want < 0)
+            assert_string_equal(err_msg(&e), err_msg(why));
+    }
+}
+
 /* Decodes into other memory and in place, not a byte behind the result; all must agree. */
 static ssize_t decode(const char *s, size_t n, void *dst, struct err *e) {
     char *p = guard_tail(&out, base64_decoded_max(n));
@@ -35,8 +52,68 @@ static ssize_t decode(const char *s, size_t n, void *dst, struct err *e) {
         assert_memory_equal(same, dst, (size_t)r);
     else
         assert_string_equal(err_msg(&again), err_msg(e));
+    check_agrees(s, n, r, e);
     return r;
 }
+
+/* What is known may be no part of the text, or reach beyond it. */
+static void known_elsewhere(void **state) {
+    (void)state;
+    char text[12289];
+    memset(text, 'A', sizeof text);
+    text[6000] = '*';
+    for (size_t from = 0; from < sizeof text; from += 7) {
+        for (size_t n = 0; n <= 12; n += 3) {
+            _cleanup_err_ struct err e = ERR_INIT;
+            struct str known = {text + from, MIN(n, sizeof text - from)};
+            bool covered = from <= 6000 && 6000 < from + n;
+            ssize_t r = base64_check((struct str){text + 1, 12288}, known, &e);
+            if (!covered)
+                assert_string_equal(err_msg(&e), "Invalid symbol 42, offset 5999.");
+            _cleanup_err_ struct err other = ERR_INIT;
+            assert_int_equal(base64_check((struct str){"QUJD", 4}, known, &other), 3);
+            assert_true(covered || r == -EINVAL);
+        }
+    }
+}
+
+#if defined(__x86_64__)
+typedef size_t vector_decoder(unsigned char *dst, const char *src, size_t n);
+
+/* A vector decoder alone: all but the end, and nothing behind a bad byte. */
+static void check_vector(vector_decoder *decoder, size_t rest) {
+    unsigned char data[600], *dst;
+    char text[800];
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = random_byte();
+    for (size_t n = 128; n <= sizeof text; n += 4) {
+        assert_int_equal(base64_encode(text, data, n / 4 * 3), n);
+        dst = (unsigned char *)guard_tail(&out, n / 4 * 3);
+        size_t done = decoder(dst, guard_copy(&in, text, n), n);
+        assert_true(done % 4 == 0 && done <= n && n - done < rest);
+        assert_memory_equal(dst, data, done / 4 * 3);
+        size_t bad = (n * 7) % (n - 4);
+        text[bad] = (char)(random_byte() | 0x80);
+        done = decoder(dst, guard_copy(&in, text, n), n);
+        assert_true(done <= bad);
+        assert_memory_equal(dst, data, done / 4 * 3);
+    }
+}
+
+/* The processor has one that is used, and may have the other. */
+static void vectors(void **state) {
+    (void)state;
+    if (base64_avx2_usable())
+        check_vector(base64_avx2_decode, 76);
+    if (base64_avx512_usable())
+        check_vector(base64_avx512_decode, 88);
+}
+#else
+static void vectors(void **state) {
+    (void)state;
+    assert_false(base64_avx2_usable() || base64_avx512_usable());
+}
+#endif
 
 static void reject(const char *s, size_t n, const char *message) {
     char dst[1024];
@@ -219,7 +296,8 @@ int main(void) {
         cmocka_unit_test(known_values),  cmocka_unit_test(all_lengths),
         cmocka_unit_test(all_groups),    cmocka_unit_test(every_byte_everywhere),
         cmocka_unit_test(refused_texts), cmocka_unit_test(first_bad_byte),
-        cmocka_unit_test(url_safe),
+        cmocka_unit_test(url_safe),      cmocka_unit_test(known_elsewhere),
+        cmocka_unit_test(vectors),
     };
     int r = cmocka_run_group_tests(tests, NULL, NULL);
     guard_free(&in);

@@ -87,6 +87,7 @@ static const char everything[] =
     "\"maxProcessesPerConnection\":7,\"retainedOutputBytesPerProcess\":65536,"
     "\"closedRetentionMs\":2001,\"closedOutputBytesMax\":1099511627776,"
     "\"shutdownGracePeriodMs\":250,\"allowDirectExec\":false,\"allowPreparedExec\":false,"
+    "\"linuxSandboxPidNamespace\":\"inherit\","
     "\"auditLog\":\"sub/audit\",\"logLevel\":\"debug\",\"wsAuth\":\"signed-bearer-token\","
     "\"wsSharedSecretFile\":\"secret\",\"wsIssuer\":\"me\",\"wsAudience\":\"you\","
     "\"wsMaxClockSkewSeconds\":9}";
@@ -108,6 +109,7 @@ static void test_every_key(void **state) {
     assert_int_equal(r.o.session_ttl_ms, 1500);
     assert_true(r.o.keep_detached);
     assert_true(r.o.allow_attach);
+    assert_true(r.o.inherit_pids);
     assert_int_equal(r.o.max_processes, 7);
     assert_int_equal(r.o.retained_output, 65536);
     assert_int_equal(r.o.closed_retention_ms, 2001);

@@ -12,7 +12,7 @@
 static atomic_bool never, always = true;
 
 static int cp_flags(const char *source, const char *destination, bool recursive, struct err *e) {
-    struct fs_copy c = {source, destination, recursive};
+    struct fs_copy c = {.source = source, .destination = destination, .recursive = recursive};
     return fs_copy(&c, &never, e);
 }
 
@@ -599,7 +599,8 @@ static void stops(void **state) {
     (void)state;
     struct err e = ERR_INIT;
     make_source();
-    struct fs_copy file = {at("s/f"), at("new"), true}, tree = {at("s"), at("tree"), true};
+    struct fs_copy file = {.source = at("s/f"), .destination = at("new"), .recursive = true};
+    struct fs_copy tree = {.source = at("s"), .destination = at("tree"), .recursive = true};
     FAILS_OS(fs_copy(&file, &always, &e), &e, -32603, ECANCELED);
     FAILS_OS(fs_copy(&tree, &always, &e), &e, -32603, ECANCELED);
     assert_true(missing(at("tree/f")));
@@ -609,7 +610,7 @@ static atomic_bool halt;
 
 static void *call_cp_endless(void *arg) {
     struct call *c = arg;
-    struct fs_copy args = {c->source, c->destination, true};
+    struct fs_copy args = {.source = c->source, .destination = c->destination, .recursive = true};
     c->r = fs_copy(&args, &halt, &c->e);
     return NULL;
 }

@@ -270,13 +270,13 @@ static void instance_used_again(void **state) {
     assert_int_equal(fs_missing_open(&m), 0);
     assert_int_equal(m.fd, fd);
     assert_int_not_equal(m.dir[m.dirs - 1].wd, old);
-    char buf[4096];
-    assert_int_equal(read(fd, buf, sizeof buf), -1);
+    assert_false(fired());
     make_file("a", "");
     assert_false(fired());
     make_file("c", "");
     assert_true(fired());
     fs_missing_stop(&m);
+    char buf[4096];
     while (read(fd, buf, sizeof buf) > 0)
         ;
     make_file("d", "");

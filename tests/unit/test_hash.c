@@ -1,7 +1,8 @@
 #include "base/hash.h"
 
+#include "base/crypto.h"
+
 #include <setjmp.h>
-#include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <cmocka.h>
@@ -103,5 +104,6 @@ int main(void) {
         cmocka_unit_test(grows_and_empties),
         cmocka_unit_test(tables_hash_differently),
     };
-    return sodium_init() < 0 ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
+    crypto_init();
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,11 @@
 #include "proc/inq.h"
 
+#include "base/crypto.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <cmocka.h>
@@ -230,5 +231,6 @@ int main(void) {
         TEST(nobody_reads),
     };
     signal(SIGPIPE, SIG_IGN);
-    return sodium_init() < 0 ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
+    crypto_init();
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -310,6 +310,31 @@ static void escapes_at_every_offset(void **state) {
     }
 }
 
+/* A part that need not be searched changes nothing, wherever it lies. */
+static void known_part(void **state) {
+    (void)state;
+    _cleanup_buf_ struct buf b = BUF_INIT(TEXT_MAX);
+    assert_int_equal(buf_putf(&b, "{\"a\":[\"x\\n\",1],\"data\":\"%0*d\",\"z\":null}", 500, 7), 0);
+    size_t first = (size_t)(strstr(b.p, "000") - b.p);
+    for (size_t from = first; from <= first + 500; from += 11) {
+        for (size_t to = from; to <= first + 500; to += 13) {
+            _cleanup_err_ struct err e = ERR_INIT;
+            struct str plain = {b.p + from, to - from};
+            assert_int_equal(json_parse_known(&doc, buf_str(&b), plain, &e), 0);
+            const struct json_node *data = json_get(json_root(&doc), "data");
+            assert_true(data->p == b.p + first && data->n == 500);
+            assert_int_equal(json_get(json_root(&doc), "z")->type, JSON_NULL);
+        }
+    }
+    /* A key, and what is no string at all. */
+    _cleanup_err_ struct err e = ERR_INIT;
+    struct str text = STR_LIT("{\"abcdef\":12345}");
+    assert_int_equal(json_parse_known(&doc, text, (struct str){text.p + 3, 4}, &e), 0);
+    assert_int_equal(json_get(json_root(&doc), "abcdef")->n, 5);
+    assert_int_equal(json_parse_known(&doc, text, (struct str){text.p + 11, 4}, &e), 0);
+    assert_int_equal(json_get(json_root(&doc), "abcdef")->n, 5);
+}
+
 /* Texts whose every string has to be decoded still fit the arena made for their length. */
 static void arena_suffices(void **state) {
     (void)state;
@@ -507,6 +532,7 @@ int main(void) {
         cmocka_unit_test(lone_surrogates),
         cmocka_unit_test(special_bytes_at_every_offset),
         cmocka_unit_test(escapes_at_every_offset),
+        cmocka_unit_test(known_part),
         cmocka_unit_test(arena_suffices),
         cmocka_unit_test(arena_exhausted),
         cmocka_unit_test(depth_limit),

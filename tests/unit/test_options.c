@@ -458,7 +458,6 @@ static void test_accepted_and_ignored(void **state) {
     expect_run(ARGS("-c", "a=b", "-ca=b", "-c=a", "--config", "x", "--config=c=d", "--enable", "f",
                     "--enable=f", "--disable", "f", "--disable=g", "--strict-config", "--name", "n",
                     "--environment-id", "e", "--proxy-private-ips-via-upstream"));
-    expect_run(ARGS("--linux-sandbox-pid-namespace", "isolate"));
 }
 
 static void test_not_available(void **state) {
@@ -468,9 +467,6 @@ static void test_not_available(void **state) {
     expect_error(remote, ARGS("--remote=x", "--environment-id", "e", "--name", "n",
                               "--remote-transport", "noise", "--use-agent-identity-auth",
                               "--executor-credential-stdin", "--exit-on-stdin-close"));
-    expect_error("--linux-sandbox-pid-namespace inherit is not available in this version of "
-                 "exec-server",
-                 ARGS("--linux-sandbox-pid-namespace", "inherit"));
     expect_error("WebSocket listener auth cannot be used with --remote or forward",
                  ARGS("--remote", "x", CAPABILITY, "--ws-token-file", "token"));
     expect_usage("the argument '--remote <URL>' cannot be used with '--listen <URL>'",

@@ -132,12 +132,30 @@ static void cut_keeps_sequences_whole(void **state) {
     assert_int_equal(utf8_cut("", 0, 0), 0);
 }
 
+static void mend_replaces_single_bytes(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"", ""},      {"a\xC3\xA9z", "a\xC3\xA9z"}, {"a\xFF\xC3\xA9\xFE", "a?\xC3\xA9?"},
+        {"\xC3", "?"}, {"\xF0\x9F\x98", "???"},      {"\xED\xA0\x80x", "???x"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char s[16];
+        strcpy(s, cases[i][0]);
+        utf8_mend(s, strlen(s));
+        assert_string_equal(s, cases[i][1]);
+    }
+}
+
 int main(void) {
     guard = guard_new(4096);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(empty_is_valid), cmocka_unit_test(every_code_point),
-        cmocka_unit_test(every_start),    cmocka_unit_test(at_every_offset),
-        cmocka_unit_test(long_texts),     cmocka_unit_test(cut_keeps_sequences_whole),
+        cmocka_unit_test(empty_is_valid),
+        cmocka_unit_test(every_code_point),
+        cmocka_unit_test(every_start),
+        cmocka_unit_test(at_every_offset),
+        cmocka_unit_test(long_texts),
+        cmocka_unit_test(cut_keeps_sequences_whole),
+        cmocka_unit_test(mend_replaces_single_bytes),
     };
     int r = cmocka_run_group_tests(tests, NULL, NULL);
     guard_free(&guard);

@@ -1,8 +1,9 @@
 #include "base/uuid.h"
 
+#include "base/crypto.h"
+
 #include <ctype.h>
 #include <setjmp.h>
-#include <sodium.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -78,5 +79,6 @@ int main(void) {
         cmocka_unit_test(accepted_forms),
         cmocka_unit_test(refused_forms),
     };
-    return sodium_init() < 0 ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
+    crypto_init();
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 #include "net/ws.h"
 
 #include "guard.h"
+#include "json/base64_avx2.h"
+#include "net/ws_mask.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -521,6 +523,58 @@ static void direct(void **state) {
     free(wire);
 }
 
+static bool is_letter(char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' ||
+           c == '/';
+}
+
+/* What is said to be of the Base64 alphabet is; and a long part of it is found. */
+static void letters(void **state) {
+    (void)state;
+    enum { N = 100000, FROM = 20000, TO = 90001 };
+    char *text = malloc(N);
+    assert_non_null(text);
+    for (unsigned other = 0; other < 256; other++) {
+        if (other != '"' && is_letter((char)other))
+            continue;
+        for (size_t i = 0; i < N; i++)
+            text[i] = (char)(i < FROM || i >= TO ? (int)other : "Az09+/"[i % 6]);
+        frame_raw(0x82, text, N);
+        struct ws_parser p;
+        ws_parser_init(&p, N);
+        struct ws_msg m =
+            read_direct(&p, stream.p, stream.len, 14 + other * 40, 1000 + other * 999);
+        assert_int_equal(m.kind, WS_MESSAGE);
+        assert_memory_equal(m.data, text, N);
+        size_t at = m.letters.n > 0 ? (size_t)(m.letters.p - m.data) : FROM;
+        assert_true(at >= FROM && at + m.letters.n <= TO);
+        if (base64_avx2_usable())
+            assert_true(at < FROM + 4096 && at + m.letters.n > TO - 4096);
+        ws_parser_fini(&p);
+        stream.len = 0;
+    }
+    free(text);
+}
+
+/* Each byte alone among letters, at every place of the vectors. */
+static void one_among_letters(void **state) {
+    (void)state;
+    static const uint8_t mask[4] = {0x5A, 0x01, 0xFE, 0x80};
+    char plain[200], masked[200], *dst;
+    for (unsigned c = 0; c < 256; c++) {
+        for (size_t at = 0; at < sizeof plain; at++) {
+            memset(plain, 'k', sizeof plain);
+            plain[at] = (char)c;
+            for (size_t i = 0; i < sizeof plain; i++)
+                masked[i] = (char)(plain[i] ^ mask[(i + 3) % 4]);
+            dst = guard_tail(&memory, sizeof plain);
+            bool all = ws_unmask(dst, masked, sizeof plain, mask, 3);
+            assert_memory_equal(dst, plain, sizeof plain);
+            assert_int_equal(all, is_letter((char)c) && base64_avx2_usable());
+        }
+    }
+}
+
 static void accept_key(void **state) {
     (void)state;
     static const char *const pairs[][2] = {
@@ -552,6 +606,8 @@ int main(void) {
         cmocka_unit_test(headers),
         cmocka_unit_test(accept_key),
         cmocka_unit_test(direct),
+        cmocka_unit_test(letters),
+        cmocka_unit_test(one_among_letters),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,12 +1,15 @@
 """What takes half a minute by specification, observed by a thread beside the other tests."""
 
+import os
 import signal
 import threading
 import time
 
 from . import procfs
+from .confined import Calls, helpers
 from .http import Http
 from .rpc import RpcError
+from .sandbox import Place
 from .server import Server
 from .waiting import until
 from .ws import connect_tcp
@@ -30,6 +33,7 @@ class LongWaits:
         self._watch("retention", self._retention())
         self._watch("session", self._session())
         self._watch("leftovers", self._leftovers())
+        self._watch("helpers", self._helpers())
 
     def _watch(self, name, steps):
         """Runs the first step now, the rest in a thread."""
@@ -55,8 +59,10 @@ class LongWaits:
     def finish(self):
         try:
             self.server.stop(signal.SIGTERM)
+            self.helped.stop(signal.SIGTERM)
         finally:
             self.server.abandon()
+            self.helped.abandon()
 
     def _mark(self):
         self.tokens.append(procfs.mark())
@@ -159,3 +165,19 @@ class LongWaits:
         client.sync()
         assert procfs.alive(pid)
         client.end()
+
+    def _helpers(self):
+        """A helper in a sandbox ends when nobody has used it for 60 s."""
+        server = self.helped = Server()
+        client = server.client()
+        place = Place(client, os.geteuid())
+        place.put("ws/f", "F")
+        started = time.monotonic()
+        assert Calls(place, "r :minimal", "w :project_roots").read(place.ws / "f") == b"F"
+        [pid] = helpers(server.pid)
+        yield
+        until(lambda: not procfs.alive(pid), "end of an idle helper", 2 * LATE)
+        assert time.monotonic() - started > 2 * EARLY
+        client.sync()
+        client.close()
+        place.close()

@@ -163,7 +163,9 @@ class Client:
 
     def __init__(self, transport):
         self.transport = transport
-        self.ids = itertools.count(1)
+        # Far from those that tests write into messages of their own.
+        self.ids = itertools.count(10_000_001)
+        self.asked, self.told = set(), set()
         self.session = None
         self.answers = {}
         self.processes = {}
@@ -184,6 +186,7 @@ class Client:
     def encode(self, method, params=None, **extra):
         """Text of a new request and its id. Starts of processes are noted."""
         ident = next(self.ids)
+        self.asked.add(ident)
         message = {"id": ident, "method": method, **extra}
         if params is not None:
             message["params"] = params
@@ -217,6 +220,10 @@ class Client:
             else:
                 assert list(message) == ["id", "result"], message
             ident = message["id"]
+            assert ident not in self.told, f"request {ident} is answered twice: {data[:200]!r}"
+            if ident in self.asked:
+                self.asked.discard(ident)
+                self.told.add(ident)
             name = self.started_here.pop(ident, None) if isinstance(ident, int) else None
             if name is not None and "result" in message:
                 self.processes[name] = Process(

@@ -1,0 +1,30 @@
+#pragma once
+/*
+ * What the processor can do. The C library has asked it already; the compiler's own way to know
+ * asks again whenever the program starts, and in a virtual machine each question costs
+ * microseconds.
+ */
+
+#include <stdbool.h>
+
+#if defined(__x86_64__)
+#if __has_include(<sys/platform/x86.h>)
+#include <sys/platform/x86.h>
+
+static inline bool cpu_has_avx2(void) {
+    return CPU_FEATURE_ACTIVE(AVX2);
+}
+
+static inline bool cpu_has_avx512_vbmi(void) {
+    return CPU_FEATURE_ACTIVE(AVX512_VBMI) && CPU_FEATURE_ACTIVE(AVX512BW);
+}
+#else
+static inline bool cpu_has_avx2(void) {
+    return __builtin_cpu_supports("avx2");
+}
+
+static inline bool cpu_has_avx512_vbmi(void) {
+    return __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw");
+}
+#endif
+#endif

@@ -1,0 +1,124 @@
+#pragma once
+/*
+ * One call of the file system as a value: it crosses to a process that makes it (a helper in a
+ * sandbox), and its answer comes back. The other side is a process of the same build.
+ *
+ * What that process may do beyond what the kernel allows it is decided by a gate. A call with a
+ * gate never passes a link that the gate has not seen: the gate says what path, without links, a
+ * name leads to, and the call is made on that path without following any.
+ */
+
+#include "fs/fs.h"
+
+#include <limits.h>
+
+#define FS_CALL_BYTES_MAX 65536       /* of an encoded call */
+#define FS_CALL_TEXT_MAX (120u << 10) /* of a text in an answer's own packet; else in a memfd */
+
+enum fs_call_op {
+    FS_CALL_READ,      /* opens a file to read */
+    FS_CALL_REPLACE,   /* opens a file to replace what is in it, or makes it: a handle. It is not
+                          truncated before it has come to whoever asked */
+    FS_CALL_WRITE,     /* the same, to be written whole: devices too */
+    FS_CALL_WRITE_NEW, /* fs/writeFile, atomic, with data */
+    FS_CALL_MKDIR,
+    FS_CALL_METADATA,
+    FS_CALL_CANONICALIZE,
+    FS_CALL_LIST,
+    FS_CALL_WALK,
+    FS_CALL_REMOVE,
+    FS_CALL_COPY,
+    FS_CALL_RENAME,
+    FS_CALL_CHMOD,
+};
+#define FS_CALL_OPS 13
+
+/* Paths are absolute and normalised; NULL: none. */
+struct fs_call {
+    enum fs_call_op op;
+    const char *path, *destination;
+    const char *uri; /* FS_CALL_WALK */
+    bool follow, recursive, force, replace;
+    bool follow_directory_links, prune_hidden;        /* FS_CALL_WALK */
+    uint64_t max_depth, max_directories, max_entries; /* FS_CALL_WALK */
+    uint64_t mode;                                    /* FS_CALL_CHMOD */
+};
+
+/* Appends the encoded call. 0; -ENAMETOOLONG above the maximum; or as buf_reserve(). */
+MUST_CHECK int fs_call_encode(const struct fs_call *c, struct buf *b);
+
+/* Decodes; strings point into `bytes`. 0 or -EINVAL. */
+MUST_CHECK int fs_call_decode(struct str bytes, struct fs_call *c);
+
+/* What a call is about to do with a path. */
+enum fs_call_need {
+    FS_CALL_LOOKS, /* learns what is known about it, not what is in it */
+    FS_CALL_READS,
+    FS_CALL_CHANGES, /* makes or replaces a file; changes a mode */
+    FS_CALL_MAKES,   /* makes a directory */
+    FS_CALL_TAKES,   /* removes it, or gives it another name */
+    FS_CALL_GETS,    /* it becomes the name of something else: the last component is not followed */
+};
+
+struct fs_call_path {
+    enum fs_call_need need;
+    const char *path;
+    bool follow;  /* links before the last component are followed */
+    bool leaf;    /* that is followed, too */
+    bool parents; /* missing ones will be made */
+    bool tree;    /* all that is below is meant, too */
+};
+
+struct fs_call_gate {
+    void *arg;
+    /* Whether, and by which path without links it is to be done. 0, or -errno. */
+    int (*pass)(void *arg, const struct fs_call_path *p, char out[PATH_MAX]);
+    /* The same for a path without links that the call has come to by itself. 0, or -errno. */
+    int (*check)(void *arg, enum fs_call_need need, const char *path);
+    /* Whether what is not found at `path` is merely not to be seen. */
+    bool (*hidden)(void *arg, const char *path);
+};
+
+/* The outcome: an opened file, or a text (empty for calls that return nothing). */
+struct fs_call_result {
+    struct buf text; /* owned */
+    int fd;          /* owned; -1: none */
+};
+#define FS_CALL_RESULT_INIT ((struct fs_call_result){.text = BUF_INIT(FS_RESULT_MAX), .fd = -1})
+
+/* Makes the call; `data` is for FS_CALL_WRITE_NEW. 0 or -errno with e set. */
+MUST_CHECK int fs_call_run(const struct fs_call *c, struct str data, const struct fs_call_gate *g,
+                           struct fs_call_result *result, struct err *e);
+
+/* -- answers -- */
+
+enum fs_call_kind {
+    FS_CALL_ERROR,
+    FS_CALL_TEXT,  /* the rest of the packet */
+    FS_CALL_MEMFD, /* the text is in the memfd that comes along */
+    FS_CALL_FILE,  /* the file that comes along */
+};
+
+struct fs_call_head {
+    uint32_t magic;
+    uint32_t kind; /* enum fs_call_kind */
+    int32_t code;  /* FS_CALL_ERROR: the error's, its text follows */
+    int32_t error; /* FS_CALL_ERROR: errno */
+};
+#define FS_CALL_MAGIC 0x31434653u /* "SFC1" */
+
+struct fs_call_answer {
+    enum fs_call_kind kind;
+    int code, error; /* FS_CALL_ERROR; error > 0 */
+    struct str text; /* FS_CALL_ERROR: valid UTF-8; FS_CALL_TEXT: empty, or fit for an answer */
+};
+
+/*
+ * Decodes an answer, which is not to be trusted: whoever gives it has looked at what others made.
+ * `file`: whether a descriptor came along. Strings point into `packet`. 0, -EINVAL, -ENOMEM.
+ */
+MUST_CHECK int fs_call_answer_decode(struct str packet, bool file, struct fs_call_answer *out);
+
+/* Whether a text can be put into an answer to a client as it is: one JSON object on one line.
+ * 0, -EINVAL, -ENOMEM. */
+MUST_CHECK int fs_call_check_result(struct str text);

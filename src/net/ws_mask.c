@@ -1,0 +1,84 @@
+#include "net/ws_mask.h"
+
+#include "json/base64_avx2.h"
+#include "json/base64_avx512.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define AVX2 __attribute__((target("avx2")))
+
+/* Whole vectors; the bytes done. */
+AVX2 static size_t ws_mask_avx2(char *dst, const char *src, size_t n, const uint8_t mask[4],
+                                bool *letters) {
+    int key;
+    memcpy(&key, mask, sizeof key);
+    const __m256i m = _mm256_set1_epi32(key);
+    __m256i bad = _mm256_setzero_si256();
+    size_t i = 0;
+    for (; n - i >= 64; i += 64) {
+        __m256i a = _mm256_loadu_si256((const __m256i *)(const void *)(src + i));
+        __m256i b = _mm256_loadu_si256((const __m256i *)(const void *)(src + i + 32));
+        a = _mm256_xor_si256(a, m);
+        b = _mm256_xor_si256(b, m);
+        _mm256_storeu_si256((__m256i *)(void *)(dst + i), a);
+        _mm256_storeu_si256((__m256i *)(void *)(dst + i + 32), b);
+        bad = _mm256_or_si256(bad, base64_avx2_refuse(a));
+        bad = _mm256_or_si256(bad, base64_avx2_refuse(b));
+    }
+    *letters = _mm256_testz_si256(bad, bad);
+    return i;
+}
+
+BASE64_AVX512 static size_t ws_mask_avx512(char *dst, const char *src, size_t n,
+                                           const uint8_t mask[4], bool *letters) {
+    int key;
+    memcpy(&key, mask, sizeof key);
+    const __m512i m = _mm512_set1_epi32(key);
+    __m512i bad = _mm512_setzero_si512();
+    size_t i = 0;
+    for (; n - i >= 64; i += 64) {
+        __m512i c = _mm512_xor_si512(_mm512_loadu_si512(src + i), m);
+        _mm512_storeu_si512(dst + i, c);
+        bad = _mm512_or_si512(bad, _mm512_or_si512(c, base64_avx512_values(c)));
+    }
+    *letters = _mm512_movepi8_mask(bad) == 0;
+    return i;
+}
+#endif
+
+static bool ws_mask_is_letter(char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' ||
+           c == '/';
+}
+
+bool ws_unmask(char *dst, const char *src, size_t n, const uint8_t mask[4], uint64_t phase) {
+    uint8_t rot[8];
+    for (size_t i = 0; i < sizeof rot; i++)
+        rot[i] = mask[(phase + i) % 4];
+    bool letters = base64_avx2_usable();
+    size_t i = 0;
+#if defined(__x86_64__)
+    if (n >= 64 && base64_avx512_usable())
+        i = ws_mask_avx512(dst, src, n, rot, &letters);
+    else if (n >= 64 && letters)
+        i = ws_mask_avx2(dst, src, n, rot, &letters);
+#endif
+    uint64_t m;
+    memcpy(&m, rot, sizeof m);
+    for (; n - i >= 8; i += 8) {
+        uint64_t w;
+        memcpy(&w, src + i, sizeof w);
+        w ^= m;
+        memcpy(dst + i, &w, sizeof w);
+        for (size_t k = 0; letters && k < 8; k++)
+            letters = ws_mask_is_letter(dst[i + k]);
+    }
+    for (; i < n; i++) {
+        dst[i] = (char)(src[i] ^ rot[i % 4]);
+        letters = letters && ws_mask_is_letter(dst[i]);
+    }
+    return letters;
+}

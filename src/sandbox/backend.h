@@ -1,0 +1,53 @@
+#pragma once
+/*
+ * What this host can enforce, found out by doing it: each backend is tried with a launcher that
+ * sets a sandbox up and runs nothing in it.
+ */
+
+#include "base/err.h"
+#include "sandbox/fault.h"
+#include "sandbox/launch_request.h"
+
+struct backend_try {
+    bool tried;
+    bool works;
+    bool procfs;        /* it gets a /proc of its own; else an empty one */
+    struct fault fault; /* why not */
+};
+
+struct backend {
+    struct backend_try tries[LAUNCH_BACKENDS];
+    unsigned landlock; /* ABI, 0 for none */
+};
+
+/* "userns", "root", "landlock". */
+const char *backend_name(enum launch_backend b);
+
+/*
+ * Tries backends in the order of preference up to the first that works, or `all` of them. `self`
+ * is our own executable. Takes milliseconds; starts processes, but copies no memory of ours.
+ */
+void backend_probe(int self, bool all, struct backend *out);
+
+/*
+ * An empty network namespace for the sandboxes of a backend to share (LAUNCH_NETWORK_FD), which
+ * makes starts without a network a good deal faster. A descriptor (close-on-exec), or -errno: then
+ * each makes its own.
+ */
+MUST_CHECK int backend_network(int self, enum launch_backend backend);
+
+/* The first backend that works, or -1. */
+int backend_best(const struct backend *b);
+
+/*
+ * The backend for a plan. 0, or -EINVAL with ERR_INTERNAL in e: which step failed, with which
+ * errno, and the kernel setting to look at.
+ */
+MUST_CHECK int backend_choose(const struct backend *b, const struct plan *p,
+                              enum launch_backend *out, struct err *e);
+
+/* Settings of the kernel that decide over sandboxes: the i-th name, NULL behind the last. */
+const char *backend_setting(size_t i);
+
+/* The value of a setting; "" when the kernel does not have it. */
+void backend_setting_value(const char *name, char *value, size_t size);

@@ -1,0 +1,38 @@
+#pragma once
+/* A view being built: shared by mounts.c and mounts_system.c. */
+
+#include "sandbox/mounts.h"
+
+#define MOUNTS_NODES 6
+
+struct mounts {
+    const struct launch_request *q;
+    const struct layout *l;
+    struct fault *f;
+    int root;  /* of the view: paths in it are relative to this */
+    int masks; /* read-only tmpfs with an unreadable file "f" and directory "d"; or -1 */
+    int nodes[MOUNTS_NODES]; /* copies of device nodes; -1: the host has none */
+    int console;             /* copy of the command's terminal, or -1 */
+    int *writable;           /* by step: copies of writable trees, taken while they are writable */
+};
+
+#define MOUNTS_PRIVATE (1ul << 18) /* MS_PRIVATE */
+
+/* Attributes of everything but devices. */
+#define MOUNTS_SAFE (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+#define MOUNTS_EMPTY (MOUNTS_SAFE | MOUNT_ATTR_NOEXEC)
+
+/* A path as the view has it: relative to its root. */
+static inline const char *mounts_in_view(const char *path) {
+    return path[1] == '\0' ? "." : path + 1;
+}
+
+/* Takes copies of the device nodes while they still work: before `nodev` is set. */
+MUST_CHECK int mounts_take_devices(struct mounts *m);
+
+/* /dev and /proc of the view. */
+MUST_CHECK int mounts_dev(struct mounts *m);
+MUST_CHECK int mounts_proc(struct mounts *m);
+
+/* Makes directories down to `path` (relative to dir), the last one a file unless `is_dir`. */
+MUST_CHECK int mounts_make_place(int dir, const char *path, bool is_dir, mode_t mode);

@@ -1,0 +1,41 @@
+#pragma once
+/*
+ * Makes synthetic directories (base/synthlist.h): mount points for protected names that do not
+ * exist. Runs in the launcher, with the rights the command will have.
+ */
+
+#include "base/synthlist.h"
+#include "base/str.h"
+#include "base/util.h"
+
+#include <sys/stat.h>
+
+/* Whether this is (or was, of a sandbox that was killed) a synthetic directory. */
+static inline bool synth_is(const struct stat *st) {
+    return S_ISDIR(st->st_mode) && st->st_mtim.tv_sec == SYNTHLIST_MTIME &&
+           st->st_mtim.tv_nsec == 0;
+}
+
+/* The same of a path without links, and whether it is empty: times can be set by anybody. */
+bool synth_is_place(struct str path, const struct stat *st);
+
+/* Whether it may become one: another launcher makes it first, and then marks it. Any directory
+ * without entries is to be held, so that nobody removes it under our mount. */
+bool synth_may_be_place(struct str path, const struct stat *st);
+
+/*
+ * Makes, or adopts, the directory `name` in the directory `dir` (absolute, without links), and
+ * takes a lock on it through a descriptor that stays open. `list` may be NULL: then nobody is told.
+ * 1: it is there, and *st tells which it is (one that is empty and not marked is held, too, and
+ * stays afterwards); 0: it may not be made, so the command cannot either, nor change that.
+ * -EEXIST: there is something now that is not ours; -EAGAIN: somebody holds it for good;
+ * -ENOBUFS: the list is full; else -errno.
+ */
+MUST_CHECK int synth_make(struct synthlist *list, const char *dir, const char *name,
+                          struct stat *st);
+
+/* Removes what the list names and nobody holds: the locks of this process must be closed. */
+void synth_sweep(struct synthlist *list);
+
+/* The same, sooner, in a process that ends next: leaves descriptors open. */
+void synth_sweep_last(struct synthlist *list);
