@@ -1,8 +1,8 @@
 /*
  * JSON reader, writer and parameter decoder. What is accepted must be a consistent tree that
- * survives being written and read again. Built with FUZZ_JANSSON it must also be what jansson says,
- * with these exceptions: only we have the limits on depth and values; jansson refuses numbers that
- * do not fit its types, and NUL in keys; and it takes a NUL byte outside strings for the end.
+ * survives being written and read again, and what jansson says, with these exceptions: only we have
+ * the limits on depth and values; jansson refuses numbers that do not fit its types, and NUL in
+ * keys; and it takes a NUL byte outside strings for the end.
  */
 #include "base/buf.h"
 #include "base/utf8.h"
@@ -127,7 +127,6 @@ static void check_decoder(const struct json_node *root) {
         REQUIRE(e.code == ERR_INVALID_PARAMS && utf8_valid(err_msg(&e), strlen(err_msg(&e))));
 }
 
-#ifdef FUZZ_JANSSON
 /* Both headers name their types of values alike. */
 #define JSON_OBJECT JANSSON_OBJECT
 #define JSON_ARRAY JANSSON_ARRAY
@@ -199,12 +198,6 @@ static void compare(const char *text, size_t n, const struct json_doc *d, int r,
                 json_error_code(&why) == json_error_null_byte_in_key);
     }
 }
-#else
-static void compare(const char *text, size_t n, const struct json_doc *d, int r,
-                    const struct err *e) {
-    (void)text, (void)n, (void)d, (void)r, (void)e;
-}
-#endif
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *text = (const char *)data;

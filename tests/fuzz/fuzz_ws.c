@@ -7,6 +7,7 @@
 
 #include "base/utf8.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 
 #define REQUIRE(condition)                                                                         \
@@ -41,6 +42,13 @@ static void check_event(const struct ws_msg *m, size_t max, struct seen *s) {
     REQUIRE(m->n <= (m->kind == WS_MESSAGE ? max : 125));
     if ((m->kind == WS_MESSAGE && m->opcode == WS_TEXT) || m->kind == WS_GOT_CLOSE)
         REQUIRE(utf8_valid(m->data, m->n));
+    if (m->letters.n > 0) {
+        REQUIRE(m->letters.p >= m->data && m->letters.n <= m->n);
+        REQUIRE(m->letters.p + m->letters.n <= m->data + m->n);
+    }
+    for (size_t i = 0; i < m->letters.n; i++)
+        REQUIRE(isalnum((unsigned char)m->letters.p[i]) || m->letters.p[i] == '+' ||
+                m->letters.p[i] == '/');
     mix(s, m->data, m->n);
     for (size_t i = 0; i < m->n; i++)
         m->data[i] ^= 0x55;
