@@ -118,7 +118,7 @@ def names_of(number):
     return NAMES + UNWALKABLE * (number % 4 == 3) + UNWATCHABLE * (number % 2)
 
 
-def build(root, rng, names, user):
+def build(root, rng, names, user, count=70):
     """A random tree, the same for the same state of rng."""
     t = Tree(root, USER if user else None)
     directories, files = [b""], []
@@ -130,7 +130,7 @@ def build(root, rng, names, user):
                 return name
         return None
 
-    for _ in range(70):
+    for _ in range(count):
         kind = rng.choices("dflhpsc", (14, 22, 18, 4, 2, 2, 1))[0]
         name = fresh()
         mode = rng.randrange(1 << 16)

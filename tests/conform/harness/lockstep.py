@@ -16,6 +16,13 @@ CONFINED = ["unshare", "--mount", "--propagation", "private", "sh", "-c",
             'mount --bind "$1" "$1" && mount -o remount,bind,ro / && shift && exec "$@"', "sh"]
 
 
+# A program that a plain user can reach by a path, as the reference must to start itself, and a
+# /tmp for what it puts there.
+REACHABLE = ["unshare", "--mount", "--propagation", "private", "sh", "-c",
+             'mount --bind "$1" "$2" && mount -t tmpfs -o mode=1777 tmpfs /tmp && shift 2 && '
+             'exec "$@"', "sh"]
+
+
 def can_confine(directory):
     return subprocess.run([*CONFINED, directory, "true"], check=False, stdin=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL).returncode == 0
@@ -24,24 +31,33 @@ def can_confine(directory):
 class Server:
     """A server that works below a directory, as root or as a plain user."""
 
-    def __init__(self, command, directory, user, confined):
+    def __init__(self, command, directory, user, confined, reachable=False):
         self.dir = directory
         self.home = os.path.join(directory, "home")
-        for d in (directory, self.home, os.path.join(self.home, ".codex")):
+        temporary = os.path.join(directory, "tmp")
+        for d in (directory, temporary, self.home, os.path.join(self.home, ".codex")):
             os.mkdir(d)
             if user:
                 os.chown(d, USER, USER)
         # Through a descriptor, as the program may lie where the plain user cannot reach.
         program = os.open(command[0], os.O_RDONLY)
         argv = [f"/proc/self/fd/{program}", *command[1:], "--listen", "ws://127.0.0.1:0"]
+        place = os.path.join(os.path.dirname(directory), "program")
+        installed = os.path.dirname(os.path.dirname(command[0]))
+        if reachable:
+            os.mkdir(place)
+            argv[0] = os.path.join(place, os.path.relpath(command[0], installed))
         if user:
             argv = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", *argv]
         if confined:
             argv = [*CONFINED, directory, *argv]
+        if reachable:
+            argv = [*REACHABLE, installed, place, *argv]
         with open(os.path.join(directory, "log"), "wb") as log:
             self.child = subprocess.Popen(
                 argv, cwd=self.home, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
-                pass_fds=[program], env={"PATH": "/usr/bin:/bin", "HOME": self.home})
+                pass_fds=[program], env={"PATH": "/usr/bin:/bin", "HOME": self.home,
+                                               "TMPDIR": temporary})
         os.close(program)
         line = self.child.stdout.readline().decode()
         if not line.startswith("ws://127.0.0.1:"):

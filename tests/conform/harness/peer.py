@@ -61,7 +61,11 @@ class Process:
         await self.peer.until(lambda: self._of("process/exited"))
 
     async def until_closed(self):
-        await self.peer.until(lambda: self._of("process/closed"))
+        """Until all events up to the last one are there: the reference may send them crosswise."""
+        def complete():
+            closed = self._of("process/closed")
+            return closed and self._of("process/exited") and len(self.events) >= closed[0]["seq"]
+        await self.peer.until(complete)
         return self
 
     def exited(self):
