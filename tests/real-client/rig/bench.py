@@ -8,6 +8,7 @@ import shutil
 import signal
 import tempfile
 
+from .app import App
 from .model import Model
 from .proxy import Proxy
 
@@ -24,7 +25,7 @@ CATALOG = {"models": [{
     "apply_patch_tool_type": "freeform",
     "truncation_policy": {"mode": "tokens", "limit": 10000},
     "supports_parallel_tool_calls": True, "context_window": 272000,
-    "experimental_supported_tools": [], "input_modalities": ["text"],
+    "experimental_supported_tools": [], "input_modalities": ["text", "image"],
 }]}
 
 CONFIG = """\
@@ -57,19 +58,25 @@ FEATURES_OFF = ("apps", "plugins", "remote_plugin", "multi_agent", "goals", "too
 
 
 class Bench:
-    def __init__(self, server, codex):
+    """`ours` is false when the server is the reference."""
+
+    def __init__(self, server, codex, ours, fault=None):
         self.server_command = server
         self.codex = codex
+        self.ours = ours
+        self.fault = fault
         # Not below the system's temporary directory, which the client treats differently.
         self.root = os.path.realpath(tempfile.mkdtemp(prefix="real-client-", dir="/var/tmp"))
-        self.work = self._directory("work")
-        self.server_home = self._directory("server")
+        self.work = self.directory("work")
+        self.outside = self.directory("outside")
+        self.server_home = self.directory("server")
         self.proxy = None
         self.server = None
         self.log = open(os.path.join(self.root, "server.log"), "wb")
         self.homes = 0
+        self.models = []
 
-    def _directory(self, name):
+    def directory(self, name):
         path = os.path.join(self.root, name)
         os.makedirs(path)
         return path
@@ -79,57 +86,95 @@ class Bench:
         return {**keep, "NO_PROXY": "*", "no_proxy": "*", "RUST_LOG": "error", **more}
 
     async def start_server(self, *options):
-        """Starts the server, and the proxy in front of it."""
+        """Starts the server, and the proxy in front of it; when there is a proxy already, that
+        one leads to the new server."""
         self.server = await asyncio.create_subprocess_exec(
             *self.server_command, "--listen", "ws://127.0.0.1:0", *options, cwd=self.server_home,
             env=self.environment(HOME=self.server_home, CODEX_HOME=self.server_home,
                                  SERVER_SIDE="yes"),
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=self.log)
         line = await asyncio.wait_for(self.server.stdout.readline(), START_SECONDS)
-        self.proxy = Proxy(int(line.decode().strip().rpartition(":")[2]))
+        port = int(line.decode().strip().rpartition(":")[2])
+        if self.proxy:
+            self.proxy.target = port
+            return
+        self.proxy = Proxy(port)
+        self.proxy.fault = self.fault
         self.url = f"ws://127.0.0.1:{await self.proxy.listen()}"
 
-    def _home(self, port, tables, environments):
+    async def end_server(self, how=signal.SIGTERM):
+        self.server.send_signal(how)
+        return await asyncio.wait_for(self.server.wait(), 10)
+
+    def _home(self, port, tables, features, environments):
         """A home directory for the client with everything it needs to stay offline."""
         self.homes += 1
-        home = self._directory(f"home-{self.homes}")
+        home = self.directory(f"home-{self.homes}")
         with open(f"{home}/models.json", "w", encoding="utf-8") as f:
             json.dump(CATALOG, f)
-        features = "\n".join(f"{name} = false" for name in FEATURES_OFF)
+        lines = [f"{name} = false" for name in FEATURES_OFF]
+        lines += [f"{name} = true" for name in features]
         with open(f"{home}/config.toml", "w", encoding="utf-8") as f:
-            f.write(CONFIG.format(model=MODEL_NAME, home=home, port=port, features=features,
-                                  tables=tables))
+            f.write(CONFIG.format(model=MODEL_NAME, home=home, port=port,
+                                  features="\n".join(lines), tables=tables))
         if environments:
             with open(f"{home}/environments.toml", "w", encoding="utf-8") as f:
                 f.write(environments)
         return home
 
     @contextlib.asynccontextmanager
-    async def client(self, tables="", environments=None, exit_code=0):
-        """Runs `codex exec` for the length of the block. The block plays the model."""
+    async def _started(self, arguments, stdio, tables="", features=(), environments=None,
+                       cwd=None):
+        """The client's process with a model behind it."""
         model = Model()
-        home = self._home(await model.listen(), tables, environments)
+        self.models.append(model)
+        home = self._home(await model.listen(), tables, features, environments)
         url = {} if environments else {"CODEX_EXEC_SERVER_URL": self.url}
-        child = await asyncio.create_subprocess_exec(
-            self.codex, "exec", "--json", "--skip-git-repo-check", "--color", "never",
-            "-C", self.work, "-s", "danger-full-access", "go", cwd=self.work,
-            env=self.environment(HOME=home, CODEX_HOME=home, **url),
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL,
-            stderr=open(f"{home}/stderr", "wb"))
-        model.child = child
+        with open(f"{home}/stderr", "wb") as stderr:
+            model.child = child = await asyncio.create_subprocess_exec(
+                self.codex, *arguments, cwd=cwd or self.work,
+                env=self.environment(HOME=home, CODEX_HOME=home, **url), stderr=stderr, **stdio)
         try:
-            await model.first_request()
             yield model
-            if child.returncode is None:
-                model.finish()
-            code = await asyncio.wait_for(child.wait(), 60)
-            if exit_code is not None:
-                assert code == exit_code, f"the client ended with {code}"
         finally:
             if child.returncode is None:
                 child.kill()
                 await child.wait()
             model.close()
+
+    @contextlib.asynccontextmanager
+    async def client(self, tables="", exit_code=0, sandbox="danger-full-access", args=(),
+                     prompt="go", cwd=None, **more):
+        """Runs `codex exec` for the length of the block. The block plays the model."""
+        arguments = ["exec", "--json", "--skip-git-repo-check", "--color", "never",
+                     "-C", cwd or self.work, "-s", sandbox, *args, prompt]
+        nothing = asyncio.subprocess.DEVNULL
+        stdio = {"stdin": nothing, "stdout": nothing}
+        async with self._started(arguments, stdio, tables, cwd=cwd, **more) as model:
+            await model.first_request()
+            yield model
+            if model.child.returncode is None:
+                model.finish()
+            code = await asyncio.wait_for(model.child.wait(), 60)
+            if exit_code is not None:
+                assert code == exit_code, f"the client ended with {code}"
+
+    @contextlib.asynccontextmanager
+    async def app(self, sandbox, approval, thread=None, **more):
+        """Runs `codex app-server` with a thread and a turn: (model, app). Unlike `codex exec` it
+        can ask its user, and can be told to stop. `thread` are more parameters of thread/start."""
+        pipe = asyncio.subprocess.PIPE
+        stdio = {"stdin": pipe, "stdout": pipe, "limit": 1 << 26}
+        async with self._started(["app-server"], stdio, **more) as model:
+            app = App(model.child)
+            await app.open(self.work, sandbox, approval, **(thread or {}))
+            await app.turn()
+            await model.first_request()
+            yield model, app
+            if not app.turn_ended():
+                model.finish()
+                await app.until_turn_ends()
+            await app.close()
 
     async def close(self, keep):
         if self.proxy:
@@ -139,10 +184,9 @@ class Bench:
             if self.server.returncode is not None:
                 trouble = f"the server had ended with {self.server.returncode}"
             else:
-                self.server.send_signal(signal.SIGTERM)
                 try:
-                    code = await asyncio.wait_for(self.server.wait(), 10)
-                    trouble = f"the server ended with {code}" if code else None
+                    code = await self.end_server()
+                    trouble = f"the server ended with {code}" if code and self.ours else None
                 except asyncio.TimeoutError:
                     trouble = "the server did not end within 10 s of SIGTERM"
                     self.server.kill()

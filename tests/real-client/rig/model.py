@@ -12,10 +12,12 @@ _numbers = itertools.count(1)
 
 
 class Output:
-    """The text the client gives the model for one tool call, taken apart."""
+    """What the client gives the model for one tool call, taken apart."""
 
-    def __init__(self, text):
-        self.text = text
+    def __init__(self, output, item):
+        self.tool = item["name"]
+        self.parts = output if isinstance(output, list) else []
+        self.text = text = plain(output)
         self.code = self._number(r"Process exited with code (-?\d+)")
         self.session = self._number(r"Process running with session ID (\d+)")
         self.tokens = self._number(r"Original token count: (\d+)")
@@ -29,6 +31,12 @@ class Output:
 def tool(name, **arguments):
     return {"type": "function_call", "call_id": f"call_{next(_numbers)}", "name": name,
             "arguments": json.dumps(arguments)}
+
+
+def patch(text):
+    """A call of apply_patch; the text is what stands between the markers."""
+    return {"type": "custom_tool_call", "call_id": f"call_{next(_numbers)}", "name": "apply_patch",
+            "input": f"*** Begin Patch\n{text.strip()}\n*** End Patch"}
 
 
 def say(text):
@@ -49,16 +57,23 @@ class Model:
         self._replies = asyncio.Queue()
         self._server = None
         self._tasks = set()
+        self.child = None  # the client
+        self.first = None  # its first request
+        self.outputs = []
 
     async def listen(self):
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         return self._server.sockets[0].getsockname()[1]
 
     def close(self):
-        for task in self._tasks:
-            task.cancel()
+        self.forget()
         if self._server:
             self._server.close()
+
+    def forget(self):
+        """Drops requests that still wait for an answer, after the client gave them up."""
+        for task in self._tasks:
+            task.cancel()
 
     async def _serve(self, reader, writer):
         task = asyncio.current_task()
@@ -94,7 +109,8 @@ class Model:
                 + text).encode()
 
     async def first_request(self):
-        return await asyncio.wait_for(self._requests.get(), TURN_SECONDS)
+        self.first = await asyncio.wait_for(self._requests.get(), TURN_SECONDS)
+        return self.first
 
     def finish(self, text="done"):
         """The last word of the model: the client ends its turn."""
@@ -104,10 +120,17 @@ class Model:
         """Has the client call these tools at the same time; returns their outputs."""
         self._replies.put_nowait(list(items))
         request = await asyncio.wait_for(self._requests.get(), TURN_SECONDS)
-        outputs = {i["call_id"]: plain(i["output"]) for i in request["input"]
+        outputs = {i["call_id"]: i["output"] for i in request["input"]
                    if i.get("type", "").endswith("_output")}
-        found = [Output(outputs[item["call_id"]]) for item in items]
+        found = [Output(outputs[item["call_id"]], item) for item in items]
+        self.outputs += found
         return found[0] if len(found) == 1 else found
+
+    async def patch(self, text):
+        return await self.call(patch(text))
+
+    async def view(self, path):
+        return await self.call(tool("view_image", path=path))
 
     async def shell(self, cmd, **more):
         return await self.call(tool("exec_command", cmd=cmd, **more))
@@ -120,8 +143,8 @@ class Model:
                                     yield_time_ms=yield_time_ms, **more))
 
     async def until_exit(self, output, before=""):
-        """Polls until the command has ended; returns the exit code and the text: what was seen
-        before, what `output` brought, and the rest."""
+        """Polls until the command has ended; returns the text and the exit code. The text is what
+        was seen before, what `output` brought, and the rest."""
         text = before + output.out
         while output.code is None:
             output = await self.stdin(output.session)
