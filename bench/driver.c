@@ -1,7 +1,8 @@
 // The measuring client of the benchmark: one measurement per call, one JSON line as its result.
 //
 //   driver MEASURE [--port N] [--pid N] [--count N] [--warmup N] [--window N] [--millis N]
-//                  [--bytes N] [--entries N] [--path PATH] [--tty] [--verify] [-- COMMAND...]
+//                  [--bytes N] [--entries N] [--path PATH] [--sandbox JSON] [--cwd URI] [--tty]
+//                  [--verify] [-- COMMAND...]
 #include "machine.h"
 #include "measure.h"
 #include "util.h"
@@ -31,6 +32,8 @@ static const struct {
     {"pipeline", measure_pipeline, 1},
     {"spawns", measure_spawns, 1},
     {"connections", measure_connections, 1},
+    {"crowd-connections", measure_crowd_connections, 1},
+    {"crowd-processes", measure_crowd_processes, 1},
     {"slow-reader", measure_slow_reader, 1},
     {"file-read", measure_file_read, 1},
     {"file-write", measure_file_write, 1},
@@ -38,6 +41,7 @@ static const struct {
     {"block-write", measure_block_write, 1},
     {"metadata", measure_metadata, 1},
     {"small-read", measure_small_read, 1},
+    {"small-write", measure_small_write, 1},
     {"metadata-pipeline", measure_metadata_pipeline, 1},
     {"small-read-pipeline", measure_small_read_pipeline, 1},
     {"walk", measure_walk, 1},
@@ -72,7 +76,8 @@ static void parse_options(int argc, char **argv, struct measure_options *o) {
         {"count", required_argument, NULL, 'c'},   {"warmup", required_argument, NULL, 'w'},
         {"window", required_argument, NULL, 'n'},  {"millis", required_argument, NULL, 'm'},
         {"bytes", required_argument, NULL, 'b'},   {"path", required_argument, NULL, 'f'},
-        {"entries", required_argument, NULL, 'e'}, {"tty", no_argument, NULL, 't'},
+        {"entries", required_argument, NULL, 'e'}, {"sandbox", required_argument, NULL, 's'},
+        {"cwd", required_argument, NULL, 'd'},     {"tty", no_argument, NULL, 't'},
         {"verify", no_argument, NULL, 'v'},        {NULL, 0, NULL, 0},
     };
     int c;
@@ -88,6 +93,8 @@ static void parse_options(int argc, char **argv, struct measure_options *o) {
         case 'b': o->bytes = parse_number(optarg, (uint64_t)1 << 40); break;
         case 'e': o->entries = (size_t)parse_number(optarg, 10000000); break;
         case 'f': o->path = optarg; break;
+        case 's': o->sandbox = optarg; break;
+        case 'd': o->cwd = optarg; break;
         case 't': o->tty = 1; break;
         case 'v': o->verify = 1; break;
         default: exit(2);

@@ -11,6 +11,7 @@ import statistics
 import time
 
 import filesets
+import sandboxes
 from servers import running
 
 MB = 1000 * 1000
@@ -44,6 +45,7 @@ FIGURES = {
     "startup_p50": Figure("exec to the printed URL, p50", "us", times=5),
     "startup_p99": Figure("exec to the printed URL, p99", "us"),
     "connection": Figure("memory per idle connection", "kB", limit=16),
+    "process_memory": Figure("memory per running process", "kB"),
     "status_p50": Figure("environment/status, p50", "us"),
     "status_p99": Figure("environment/status, p99", "us"),
     "status_cpu": Figure("  server CPU per request", "us"),
@@ -55,11 +57,25 @@ FIGURES = {
     "spawn_cpu": Figure("  server CPU per command", "us"),
     "spawn_total_cpu": Figure("  with children (the command too)", "us"),
     "slow_reader": Figure("memory growth, reader stalled 3 s", "kB"),
+    "sandbox_read_p50": Figure("/bin/true, read-only sandbox, p50", "us", times=15),
+    "sandbox_read_p99": Figure("/bin/true, read-only sandbox, p99", "us"),
+    "sandbox_read_cpu": Figure("  server CPU per command", "us"),
+    "sandbox_work_p50": Figure("/bin/true, workspace-write sandbox, p50", "us", times=15),
+    "sandbox_work_p99": Figure("/bin/true, workspace-write sandbox, p99", "us"),
+    "sandbox_work_cpu": Figure("  server CPU per command", "us"),
+    "confined_read_p50": Figure("fs/readFile of 1 kB, sandboxed, p50", "us", times=30),
+    "confined_read_p99": Figure("fs/readFile of 1 kB, sandboxed, p99", "us"),
+    "confined_read_cpu": Figure("  server CPU per request", "us"),
+    "confined_write_p50": Figure("fs/writeFile of 1 kB, sandboxed, p50", "us", times=30),
+    "confined_write_p99": Figure("fs/writeFile of 1 kB, sandboxed, p99", "us"),
+    "confined_write_cpu": Figure("  server CPU per request", "us"),
     "read_rate": Figure("fs/readFile of 64 MB", "MB/s", times=6, more_is_better=True),
     "read_cpu": Figure("  server CPU per GB", "s"),
     "read_memory": Figure("  growth of the memory peak", "kB", limit=8000),
-    "write_rate": Figure("fs/writeFile of 6 MB", "MB/s", times=4, more_is_better=True),
+    "write_rate": Figure("fs/writeFile of 6 MB, 2 in flight", "MB/s", times=4, more_is_better=True),
     "write_cpu": Figure("  server CPU per GB", "s"),
+    "write_one_rate": Figure("fs/writeFile of 6 MB, one at a time", "MB/s", more_is_better=True),
+    "write_one_cpu": Figure("  server CPU per GB", "s"),
     "block_rate": Figure("fs/readBlock, 1 GB, 2 in flight", "MB/s", times=3, more_is_better=True),
     "block_cpu": Figure("  server CPU per GB", "s", times=4),
     "metadata_p50": Figure("fs/getMetadata, p50", "us", times=3),
@@ -206,6 +222,14 @@ class Bench:
                     grown = done["rss_after"] - done["rss_before"]
                     self.results.add("connection", server.name, grown / done["count"] / 1000)
 
+    def processes(self):
+        for _ in self.rounds(3, 1):
+            with running(self.candidates) as servers:
+                for server in servers:
+                    done = self.driver("crowd-processes", server, count=200)
+                    grown = done["rss_after"] - done["rss_before"]
+                    self.results.add("process_memory", server.name, grown / 200 / 1000)
+
     def status(self):
         with running(self.candidates) as servers:
             self.latency("status", servers, "machine-status", self.rounds(4, 2), "status",
@@ -228,6 +252,28 @@ class Bench:
 
     def spawns(self):
         self.rate("spawn_rate", "spawn_cpu", "spawns", "spawns", window=8)
+
+    def sandbox(self):
+        """In a workspace where every protected name is missing, the most work for a sandbox."""
+        directory = self.files.workspace()
+        with running(self.candidates) as servers:
+            for prefix, make in (("sandbox_read", sandboxes.read_only),
+                                 ("sandbox_work", sandboxes.workspace_write)):
+                self.latency(prefix, servers, None, self.rounds(4, 2), "start", count=300,
+                             warmup=5, millis=1500 if self.quick else 4000,
+                             cwd=sandboxes.uri(directory), sandbox=make(directory))
+
+    def sandbox_files(self):
+        """The first call, which starts whatever serves the next ones, is in the warm-up."""
+        directory = self.files.workspace()
+        options = {"bytes": filesets.SMALL, "count": 2000, "warmup": 5,
+                   "millis": 1500 if self.quick else 4000,
+                   "sandbox": sandboxes.restrictive(directory)}
+        with running(self.candidates) as servers:
+            self.latency("confined_read", servers, None, self.rounds(4, 2), "small-read",
+                         path=self.files.file("workspace/small", filesets.SMALL), **options)
+            self.latency("confined_write", servers, None, self.rounds(4, 2), "small-write",
+                         path=self.files.path("workspace/written"), **options)
 
     def slow_reader(self):
         for _ in self.rounds(2, 1):
@@ -264,11 +310,13 @@ class Bench:
                         machine="machine-file-read", count=4, **options)
 
     def fs_write(self):
-        options = {"path": self.files.path("written"), "bytes": filesets.WRITTEN, "count": 60,
-                   "warmup": 20}
+        """In batches of four files."""
+        options = {"path": self.files.path("written"), "bytes": filesets.WRITTEN, "count": 15,
+                   "warmup": 5}
         with running(self.candidates) as servers:
-            self.amount("write", "file-write", 60 * filesets.WRITTEN, self.rounds(6, 2), servers,
-                        machine="machine-file-write", **options)
+            for name, window in ("write", 2), ("write_one", 1):
+                self.amount(name, "file-write", 60 * filesets.WRITTEN, self.rounds(6, 2), servers,
+                            machine="machine-file-write", window=window, **options)
 
     def fs_block(self):
         options = {"path": self.files.huge(), "bytes": filesets.HUGE, "window": 2}
@@ -330,13 +378,18 @@ GROUPS = {
     "size": ("file_size",),
     "startup": ("startup_p50", "startup_p99"),
     "connections": ("connection",),
+    "processes": ("process_memory",),
     "status": ("status_p50", "status_p99", "status_cpu"),
     "pipeline": ("pipeline_rate", "pipeline_cpu"),
     "pty": ("pty_rate", "pty_cpu"),
     "spawns": ("spawn_rate", "spawn_cpu", "spawn_total_cpu"),
     "slow_reader": ("slow_reader",),
+    "sandbox": ("sandbox_read_p50", "sandbox_read_p99", "sandbox_read_cpu",
+                "sandbox_work_p50", "sandbox_work_p99", "sandbox_work_cpu"),
+    "sandbox_files": ("confined_read_p50", "confined_read_p99", "confined_read_cpu",
+                      "confined_write_p50", "confined_write_p99", "confined_write_cpu"),
     "fs_read": ("read_rate", "read_cpu", "read_memory"),
-    "fs_write": ("write_rate", "write_cpu"),
+    "fs_write": ("write_rate", "write_cpu", "write_one_rate", "write_one_cpu"),
     "fs_block": ("block_rate", "block_cpu"),
     "fs_small": ("metadata_p50", "metadata_p99", "metadata_cpu",
                  "small_read_p50", "small_read_p99", "small_read_cpu"),

@@ -15,7 +15,7 @@
 
 #define BLOCK ((uint64_t)1024 * 1024)
 #define URI_MAX 1024
-#define PARAMS_MAX 1536
+#define PARAMS_MAX 6144
 // Numbers in a prepared request are right-aligned in so many places.
 #define PLACES 16
 
@@ -69,13 +69,16 @@ static void make_uri(char *out, const char *path) {
     out[n] = '\0';
 }
 
-// Params with the path and `more` members, such as ",\"recursive\":false".
+// Params with the path, the sandbox and `more` members, such as ",\"recursive\":false".
 static void path_params(char *out, const struct measure_options *o, const char *more) {
     char uri[URI_MAX];
 
     need_path(o);
     make_uri(uri, o->path);
-    snprintf(out, PARAMS_MAX, "{\"path\":\"%s\"%s}", uri, more);
+    if (snprintf(out, PARAMS_MAX, "{\"path\":\"%s\"%s%s%s}", uri,
+                 o->sandbox == NULL ? "" : ",\"sandbox\":", o->sandbox == NULL ? "" : o->sandbox,
+                 more) >= PARAMS_MAX)
+        fail("the sandbox object is too long");
 }
 
 // Asks and waits for the answer, whatever its size.
@@ -236,35 +239,65 @@ static void cost_add(struct cost *sum, const struct cost *c, bool counts) {
     sum->client += c->client;
 }
 
+static void send_write(struct rpc *r, struct prepared *p, size_t number) {
+    char digits[PLACES + 8];
+
+    snprintf(digits, sizeof digits, "%0*zu", PLACES, number);
+    ws_frame_patch(&p->frame, p->number_at, digits, PLACES);
+    patch_number(p, p->id_at, r->next_id++);
+    ws_frame_send(&r->ws, &p->frame);
+}
+
+// Writes the files of a batch, `window` requests in flight.
+static void write_batch(struct rpc *r, struct prepared *p, const struct measure_options *o) {
+    uint64_t first = r->next_id;
+    struct skim s;
+
+    for (size_t got = 0, sent = 0; got < WRITE_BATCH; got++) {
+        for (; sent < WRITE_BATCH && sent - got < o->window; sent++)
+            send_write(r, p, sent);
+        rpc_skim(r, NULL, &s);
+        if (s.id != first + got)
+            fail("fs/writeFile got another answer");
+    }
+}
+
+// Removes the files of a batch, whose content is compared before if `verify`.
+static void forget_batch(const struct measure_options *o, bool verify) {
+    char name[URI_MAX];
+
+    for (size_t i = 0; i < WRITE_BATCH; i++) {
+        snprintf(name, sizeof name, "%s%0*zu", o->path, PLACES, i);
+        if (verify)
+            verify_file(name, o->bytes);
+        forget_file(name);
+    }
+}
+
 void measure_file_write(const struct measure_options *o) {
-    char params[PARAMS_MAX], open[PARAMS_MAX + 128];
+    char uri[URI_MAX], open[PARAMS_MAX + 128];
     struct cost sum = {0}, c;
     struct prepared p;
-    struct skim s;
     struct rpc r;
 
-    path_params(params, o, ",\"dataBase64\":\"");
-    params[strlen(params) - 1] = '\0';
-    snprintf(open, sizeof open, "{\"id\":%*s,\"method\":\"fs/writeFile\",\"params\":%s", PLACES, "",
-             params);
+    need_path(o);
+    make_uri(uri, o->path);
+    snprintf(open, sizeof open,
+             "{\"id\":%*s,\"method\":\"fs/writeFile\",\"params\":{\"path\":\"%s%*s\","
+             "\"dataBase64\":\"",
+             PLACES, "", uri, PLACES, "");
     prepare(&p, open, o->bytes);
     rpc_open(&r, o->port);
     for (size_t i = 0; i < o->warmup + o->count; i++) {
-        uint64_t id;
-        forget_file(o->path);
         cost_begin(&c, o);
-        id = send_prepared(&r, &p, 0);
-        rpc_skim(&r, NULL, &s);
+        write_batch(&r, &p, o);
         cost_end(&c, o);
-        if (s.id != id)
-            fail("fs/writeFile got another answer");
         cost_add(&sum, &c, i >= o->warmup);
+        forget_batch(o, i == 0 || i + 1 == o->warmup + o->count);
     }
-    verify_file(o->path, o->bytes);
-    forget_file(o->path);
     rpc_close(&r);
     ws_frame_free(&p.frame);
-    result_cost("file-write", o->bytes * o->count, &sum);
+    result_cost("file-write", o->bytes * WRITE_BATCH * o->count, &sum);
     result_end();
 }
 
@@ -423,6 +456,7 @@ void measure_metadata(const struct measure_options *o) {
 }
 
 #define SMALL_MAX ((size_t)64 * 1024)
+#define WRITE_MAX ((size_t)1024)
 
 void measure_small_read(const struct measure_options *o) {
     static uint8_t plain[SMALL_MAX];
@@ -440,6 +474,47 @@ void measure_small_read(const struct measure_options *o) {
     used += base64_encode(plain, o->bytes, expect + used);
     memcpy(expect + used, "\"", 2);
     measure_small("small-read", &small, o);
+}
+
+// A small file to be written, and what it has to hold afterwards.
+struct writing {
+    const char *path;
+    const char *params;
+    uint64_t bytes;
+};
+
+static uint64_t one_write(struct rpc *r, uint64_t n, const void *arg) {
+    const struct writing *w = arg;
+    uint64_t begin, took;
+    struct skim s;
+
+    (void)n;
+    forget_file(w->path);
+    begin = now_ns();
+    call(r, "fs/writeFile", w->params, NULL, &s);
+    took = now_ns() - begin;
+    verify_file(w->path, w->bytes);
+    return took;
+}
+
+void measure_small_write(const struct measure_options *o) {
+    uint8_t plain[WRITE_MAX];
+    char more[WRITE_MAX / 3 * 4 + 64], params[PARAMS_MAX];
+    struct writing w = {o->path, params, o->bytes};
+    size_t used = (size_t)snprintf(more, sizeof more, "," DATA_KEY);
+    struct rpc r;
+
+    if (o->bytes > WRITE_MAX)
+        fail("the small file is too large");
+    for (size_t i = 0; i < o->bytes; i++)
+        plain[i] = pattern_at(i);
+    used += base64_encode(plain, o->bytes, more + used);
+    memcpy(more + used, "\"", 2);
+    path_params(params, o, more);
+    rpc_open(&r, o->port);
+    sample("small-write", &r, one_write, &w, o);
+    forget_file(o->path);
+    rpc_close(&r);
 }
 
 void measure_metadata_pipeline(const struct measure_options *o) {

@@ -49,6 +49,12 @@ class FileSet:
     def small(self):
         return self.file("small", SMALL)
 
+    def workspace(self):
+        """An empty directory but for what its users put there."""
+        top = self.path("workspace")
+        os.makedirs(os.path.join(top, "secret"), exist_ok=True)
+        return top
+
     def tree(self):
         top = self.path("tree")
         if not os.path.exists(top):
@@ -56,11 +62,14 @@ class FileSet:
                 make_empty_files(os.path.join(top, f"directory-{i:03}"), TREE_FILES)
         return top
 
-    def listing(self):
-        top = self.path("list")
+    def directory_of(self, count):
+        top = self.path(f"list-{count}")
         if not os.path.exists(top):
-            make_empty_files(top, LIST_ENTRIES)
+            make_empty_files(top, count)
         return top
+
+    def listing(self):
+        return self.directory_of(LIST_ENTRIES)
 
     def drop(self, name):
         with contextlib.suppress(FileNotFoundError):

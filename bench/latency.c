@@ -21,13 +21,13 @@ extern char **environ;
 static const char *const TRUE_ARGV[] = {"/bin/true", NULL};
 
 static uint64_t run_true(struct rpc *r, uint64_t proc, const void *arg) {
-    struct launch l = {.proc = proc, .argv = TRUE_ARGV};
+    const struct measure_options *o = arg;
+    struct launch l = {.proc = proc, .argv = TRUE_ARGV, .cwd = o->cwd, .sandbox = o->sandbox};
     struct tally t = {0};
     uint64_t begin = now_ns(), took = 0;
     uint64_t id = rpc_start(r, &l);
     struct msg m;
 
-    (void)arg;
     rpc_flush(r);
     while (!t.closed || !t.started) {
         rpc_next(r, &m);
@@ -48,7 +48,7 @@ void measure_start(const struct measure_options *o) {
     struct rpc r;
 
     rpc_open(&r, o->port);
-    sample("start", &r, run_true, NULL, o);
+    sample("start", &r, run_true, o, o);
     rpc_close(&r);
 }
 

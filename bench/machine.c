@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -45,6 +46,7 @@ static void tcp_pair(int fd[2]) {
         fail("accept: %s", strerror(errno));
     setsockopt(fd[0], IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     setsockopt(fd[1], IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    send_unpaced(fd[0]);
     close(listener);
 }
 
@@ -428,19 +430,26 @@ void machine_file_read(const struct measure_options *o) {
     receive_from(file_relay, o, o->count * base64_length(o->bytes), "machine-file-read");
 }
 
-// Reads messages of `len` bytes and writes the first `bytes` of each to the file, which is new each
+static void batch_name(char *out, size_t size, const struct measure_options *o, size_t i) {
+    snprintf(out, size, "%s%zu", o->path, i % WRITE_BATCH);
+}
+
+// Reads messages of `len` bytes and writes the first `bytes` of each to a file, which is new each
 // time; answers with one byte.
 static void write_relay(int sock, size_t len, const struct measure_options *o) {
     static char buf[READ_MAX];
+    char name[PATH_MAX];
     uint64_t cpu, before = 0;
 
-    for (size_t i = 0; i < o->warmup + o->count; i++) {
-        int fd = open(o->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    for (size_t i = 0; i < (o->warmup + o->count) * WRITE_BATCH; i++) {
         size_t left = len, wanted = o->bytes;
-        if (i == o->warmup)
+        int fd;
+        batch_name(name, sizeof name, o, i);
+        if (i == o->warmup * WRITE_BATCH)
             before = process_cpu_ns(getpid());
+        fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
         if (fd < 0)
-            fail("%s: %s", o->path, strerror(errno));
+            fail("%s: %s", name, strerror(errno));
         while (left > 0) {
             size_t n = left < sizeof buf ? left : sizeof buf;
             if (!read_all(sock, buf, n))
@@ -456,9 +465,29 @@ static void write_relay(int sock, size_t len, const struct measure_options *o) {
     write_all(sock, &cpu, sizeof cpu);
 }
 
+// Sends the messages of a batch, `window` ahead of the answers; returns the time that took.
+static uint64_t relay_batch(int sock, const char *data, size_t len,
+                            const struct measure_options *o) {
+    uint64_t begin = now_ns(), took;
+    char answer, name[PATH_MAX];
+
+    for (size_t got = 0, sent = 0; got < WRITE_BATCH; got++) {
+        for (; sent < WRITE_BATCH && sent - got < o->window; sent++)
+            write_all(sock, data, len);
+        if (!read_all(sock, &answer, 1))
+            fail("the relay ended");
+    }
+    took = now_ns() - begin;
+    for (size_t i = 0; i < WRITE_BATCH; i++) {
+        batch_name(name, sizeof name, o, i);
+        unlink(name);
+    }
+    return took;
+}
+
 void machine_file_write(const struct measure_options *o) {
     size_t len = base64_length(o->bytes);
-    char *data = calloc(1, len), answer;
+    char *data = calloc(1, len);
     uint64_t wall = 0, cpu = 0;
     int fd[2];
     pid_t pid;
@@ -474,20 +503,15 @@ void machine_file_write(const struct measure_options *o) {
     }
     close(fd[1]);
     for (size_t i = 0; i < o->warmup + o->count; i++) {
-        uint64_t begin = now_ns();
-        write_all(fd[0], data, len);
-        if (!read_all(fd[0], &answer, 1))
-            fail("the relay ended");
-        if (i >= o->warmup)
-            wall += now_ns() - begin;
-        unlink(o->path);
+        uint64_t took = relay_batch(fd[0], data, len, o);
+        wall += i >= o->warmup ? took : 0;
     }
     if (!read_all(fd[0], &cpu, sizeof cpu))
         fail("the relay ended");
     waitpid(pid, NULL, 0);
     free(data);
     result_begin("machine-file-write");
-    result_number("bytes", o->bytes * o->count);
+    result_number("bytes", o->bytes * WRITE_BATCH * o->count);
     result_number("wall_ns", wall);
     result_number("cpu_ns", cpu);
     result_end();

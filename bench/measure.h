@@ -7,21 +7,23 @@
 #include <sys/types.h>
 
 struct measure_options {
-    uint16_t port;    // of the server on 127.0.0.1
-    pid_t pid;        // of the server process itself
-    size_t count;     // most samples, or connections
-    size_t warmup;    // samples taken and dropped before
-    size_t window;    // requests or processes in flight
-    size_t entries;   // of a directory or a tree
-    uint64_t millis;  // most time for samples, duration of a rate measurement or of a stall
-    uint64_t bytes;   // amount of output, or size of a file
-    const char *path; // absolute, of a file or a directory
-    int tty;          // through a PTY instead of pipes
-    int verify;       // decode and compare every byte; not for timing
-    char **command;   // server command line for measure_startup, NULL at the end
+    uint16_t port;       // of the server on 127.0.0.1
+    pid_t pid;           // of the server process itself
+    size_t count;        // most samples, or connections
+    size_t warmup;       // samples taken and dropped before
+    size_t window;       // requests or processes in flight
+    size_t entries;      // of a directory or a tree
+    uint64_t millis;     // most time for samples, duration of a rate measurement or of a stall
+    uint64_t bytes;      // amount of output, or size of a file
+    const char *path;    // absolute, of a file or a directory
+    const char *sandbox; // JSON object to confine commands and file calls with, or NULL
+    const char *cwd;     // URI of the commands' working directory; NULL: the root
+    int tty;             // through a PTY instead of pipes
+    int verify;          // decode and compare every byte; not for timing
+    char **command;      // server command line for measure_startup, NULL at the end
 };
 
-// `/bin/true` from process/start until process/closed, one at a time.
+// `/bin/true` from process/start until process/closed, one at a time; `sandbox` and `cwd` count.
 void measure_start(const struct measure_options *o);
 
 // One byte through `cat` and back, one at a time.
@@ -42,6 +44,11 @@ void measure_spawns(const struct measure_options *o);
 // Resident memory before and after `count` initialized connections are opened.
 void measure_connections(const struct measure_options *o);
 
+// `count` connections, or processes that wait for input, at once: memory of the server before and
+// with them, the time to open or start all, and samples of a request or an echo among them.
+void measure_crowd_connections(const struct measure_options *o);
+void measure_crowd_processes(const struct measure_options *o);
+
 // `bytes` of output to a client that does not read for `millis`: highest resident memory.
 void measure_slow_reader(const struct measure_options *o);
 
@@ -49,7 +56,9 @@ void measure_slow_reader(const struct measure_options *o);
 // with the highest resident memory of the server meanwhile.
 void measure_file_read(const struct measure_options *o);
 
-// fs/writeFile of `bytes` to `path`, `count` times after the warm-up; the file is not there before.
+// fs/writeFile of `bytes`, `window` in flight, in `count` batches after the warm-up. The files of a
+// batch are called `path` and a number; they are not there before.
+#define WRITE_BATCH 4
 void measure_file_write(const struct measure_options *o);
 
 // fs/open, fs/readBlock of 1 MiB with `window` in flight until the end of the file, fs/close.
@@ -64,6 +73,9 @@ void measure_metadata(const struct measure_options *o);
 void measure_small_read(const struct measure_options *o);
 void measure_metadata_pipeline(const struct measure_options *o);
 void measure_small_read_pipeline(const struct measure_options *o);
+
+// fs/writeFile of `bytes`, few, to `path`, which is not there before; one at a time.
+void measure_small_write(const struct measure_options *o);
 
 // fs/walk of the tree `path` with `entries` in it, fs/readDirectory of the directory `path` with as
 // many; one at a time. The entries of the first answer are counted.

@@ -63,7 +63,7 @@ def judge(results, groups, names):
         rows.append({
             "figure": key, "title": figure.title, "unit": figure.unit, "ours": ours,
             "reference": reference, "ratio": ratio, "machine": results.get(key, "machine"),
-            "bar": bar_text(figure), "verdict": verdict,
+            "bar": bar_text(figure), "times": figure.times, "verdict": verdict,
             "rounds": results.values.get(key, {}),
         })
     return rows

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REQUEST_MAX 2048
+#define REQUEST_MAX 8192
 #define SCAN 512
 
 static const char ALPHABET[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -204,10 +204,14 @@ uint64_t rpc_start(struct rpc *r, const struct launch *l) {
         used += (size_t)snprintf(params + used, sizeof params - used, "%s\"%s\"", i == 0 ? "" : ",",
                                  l->argv[i]);
     }
-    snprintf(params + used, sizeof params - used,
-             "],\"cwd\":\"file:///\",\"env\":{\"PATH\":\"/usr/bin:/bin\"},\"tty\":%s,"
-             "\"pipeStdin\":%s,\"arg0\":null}",
-             l->tty ? "true" : "false", l->pipe_stdin ? "true" : "false");
+    used += (size_t)snprintf(params + used, sizeof params - used,
+                             "],\"cwd\":\"%s\",\"env\":{\"PATH\":\"/usr/bin:/bin\"},\"tty\":%s,"
+                             "\"pipeStdin\":%s,\"arg0\":null,\"sandbox\":%s}",
+                             l->cwd == NULL ? "file:///" : l->cwd, l->tty ? "true" : "false",
+                             l->pipe_stdin ? "true" : "false",
+                             l->sandbox == NULL ? "null" : l->sandbox);
+    if (used >= sizeof params)
+        fail("the sandbox object is too long");
     return rpc_request(r, "process/start", params);
 }
 

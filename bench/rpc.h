@@ -60,9 +60,11 @@ struct launch {
     const char *const *argv; // NULL at the end, no character that JSON would escape
     bool tty;
     bool pipe_stdin;
+    const char *cwd;     // URI; NULL: the root
+    const char *sandbox; // JSON object, or NULL
 };
 
-// Queues process/start with a PATH and nothing else in the environment, cwd `/`.
+// Queues process/start with a PATH and nothing else in the environment.
 uint64_t rpc_start(struct rpc *r, const struct launch *l);
 
 // Queues process/write of one byte.

@@ -3,10 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -106,6 +109,13 @@ void process_forget_peak(pid_t pid) {
     if (fd < 0 || write(fd, "5", 1) != 1)
         fail("%s: %s", path, strerror(errno));
     close(fd);
+}
+
+void send_unpaced(int fd) {
+    static const char name[] = "cubic";
+
+    // Every kernel has it, unless somebody took care that it does not.
+    (void)!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, sizeof name - 1);
 }
 
 void samples_init(struct samples *s, size_t cap) {

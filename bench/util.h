@@ -31,6 +31,10 @@ void process_forget_peak(pid_t pid);
 // Reads the whole file of at most `cap` - 1 bytes into `out` and terminates it.
 void read_small_file(const char *path, char *out, size_t cap);
 
+// Lets the kernel send on a connection as fast as it can. Its default may be an algorithm that
+// spaces out what is sent, bbr for one, also to the same machine.
+void send_unpaced(int fd);
+
 // Latency samples in nanoseconds, allocated for a known count.
 struct samples {
     uint64_t *ns;

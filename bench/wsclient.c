@@ -53,6 +53,7 @@ static int tcp_connect(uint16_t port) {
     if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) != 0 ||
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof tv) != 0)
         fail("setsockopt: %s", strerror(errno));
+    send_unpaced(fd);
     return fd;
 }
 
