@@ -5,11 +5,18 @@ DESTDIR ?=
 ARGS ?= --listen ws://127.0.0.1:0
 STAGES ?=
 FUZZ_SECONDS ?= 60
+REAL_CLIENT_ARGS ?=
+CONFORM_CALLS ?= 20000
+CONFORM_SEED ?= 1
+BENCH_ARGS ?=
+SOAK_SECONDS ?= 300
+SOAK_ARGS ?=
+PLANTED_ARGS ?=
 
 MESON_SETUP = meson setup --prefix=$(PREFIX)
 NINJA = ninja --quiet
 
-.PHONY: all run test bench fuzz lint format install dist-static clean help FORCE
+.PHONY: all run test conform real-client bench fuzz soak peers planted lint format install dist-static clean help FORCE
 
 all: build/exec-server ## build the program at build/exec-server (default)
 
@@ -30,13 +37,41 @@ test: ## run every test (STAGES="unit e2e" for some)
 	@tools/deps build test
 	@tests/run $(STAGES)
 
-bench: dist-static ## measure dist/exec-server beside the reference
+conform: ## the same exchanges with the reference and with ours, all differences explained
+	@tools/deps build test
+	@$(MAKE) --no-print-directory build/exec-server
+	@reference=$$(tools/reference) && set -- --server build/exec-server --reference "$$reference" && \
+	tests/conform/run "$$@" --slow --table --json build/conform.json && \
+	tests/conform/fsdiff "$$@" --calls $(CONFORM_CALLS) --seed $(CONFORM_SEED) && \
+	tests/conform/fsdiff "$$@" --sandbox --seed $(CONFORM_SEED) && \
+	echo "conform: every observation is in build/conform.json"
+
+real-client: ## drive the real Codex client, new and old (REAL_CLIENT_ARGS=--help)
+	@tools/deps build
+	@$(MAKE) --no-print-directory build/exec-server
+	@tests/real-client/run $(REAL_CLIENT_ARGS)
+
+bench: dist-static ## measure dist/exec-server beside the reference (BENCH_ARGS=--quick)
 	@tools/deps bench
 	@bench/run $(BENCH_ARGS)
 
 fuzz: ## run every fuzz target for FUZZ_SECONDS (60)
 	@tools/deps build fuzz
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run fuzz
+
+soak: ## mixed load with faults for SOAK_SECONDS (300), then a look at what is left
+	@tools/deps build test
+	@$(MAKE) --no-print-directory build/exec-server
+	@tests/soak/run --seconds $(SOAK_SECONDS) $(SOAK_ARGS)
+
+peers: ## foreign WebSocket and HTTP clients and proxies
+	@tools/deps build test
+	@tests/run peers
+
+planted: ## build faults in, and see that the checks notice (PLANTED_ARGS=--list)
+	@tools/deps build test
+	@tools/deps fuzz || true
+	@tests/planted/run $(PLANTED_ARGS)
 
 lint: ## check format, layers, spelling, and what the analysers say
 	@tools/deps lint
