@@ -8,7 +8,7 @@
 #include <time.h>
 
 // Requests that are timed while the crowd is there, at most.
-#define ASKED 300
+#define ASKED 100
 // Starts in flight.
 #define STARTS 32
 

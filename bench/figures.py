@@ -329,12 +329,14 @@ class Bench:
         self.files.drop("huge")
 
     def fs_small(self):
-        options = {"path": self.files.small(), "bytes": filesets.SMALL, "count": 5000,
-                   "warmup": 100, "millis": 2000}
+        """Where the scheduler puts a client decides whether an exchange wakes another CPU: many
+        clients, one after the other, rather than a few for a long time."""
+        options = {"path": self.files.small(), "bytes": filesets.SMALL, "count": 1500,
+                   "warmup": 100, "millis": 1000}
         with running(self.candidates) as servers:
-            self.latency("metadata", servers, "machine-metadata", self.rounds(4, 2), "metadata",
+            self.latency("metadata", servers, "machine-metadata", self.rounds(24, 8), "metadata",
                          **options)
-            self.latency("small_read", servers, "machine-small-read", self.rounds(4, 2),
+            self.latency("small_read", servers, "machine-small-read", self.rounds(24, 8),
                          "small-read", **options)
 
     def fs_pipeline(self):
