@@ -16,6 +16,21 @@ static void settle(void) {
     nanosleep(&(struct timespec){.tv_nsec = 200 * 1000 * 1000}, NULL);
 }
 
+// Memory without the crowd and with it, and the time to make it.
+struct toll {
+    uint64_t before, after, took;
+};
+
+static void report(const char *measure, const struct toll *t, struct samples *s) {
+    result_begin(measure);
+    result_number("rss_before", t->before);
+    result_number("rss_after", t->after);
+    result_number("wall_ns", t->took);
+    result_samples(s);
+    result_end();
+    samples_free(s);
+}
+
 static uint64_t ask_status(struct rpc *r) {
     uint64_t begin = now_ns(), id = rpc_request(r, "environment/status", "{}");
     struct msg m;
@@ -30,28 +45,23 @@ static uint64_t ask_status(struct rpc *r) {
 void measure_crowd_connections(const struct measure_options *o) {
     struct rpc *r = calloc(o->count, sizeof *r);
     struct samples s;
-    uint64_t before = process_rss(o->pid), after, begin = now_ns(), took;
+    struct toll t = {.before = process_rss(o->pid)};
+    uint64_t begin = now_ns();
 
     if (r == NULL)
         fail("out of memory");
     for (size_t i = 0; i < o->count; i++)
         rpc_open(&r[i], o->port);
-    took = now_ns() - begin;
+    t.took = now_ns() - begin;
     settle();
-    after = process_rss(o->pid);
+    t.after = process_rss(o->pid);
     samples_init(&s, ASKED);
     for (size_t i = 0; i < ASKED; i++)
         samples_add(&s, ask_status(&r[i * 7919 % o->count]));
     for (size_t i = 0; i < o->count; i++)
         rpc_close(&r[i]);
     free(r);
-    result_begin("crowd-connections");
-    result_number("rss_before", before);
-    result_number("rss_after", after);
-    result_number("wall_ns", took);
-    result_samples(&s);
-    result_end();
-    samples_free(&s);
+    report("crowd-connections", &t, &s);
 }
 
 // Starts processes 1 to `count`, several at once.
@@ -104,26 +114,21 @@ static void end_crowd(struct rpc *r, size_t count) {
 
 void measure_crowd_processes(const struct measure_options *o) {
     struct samples s;
+    struct toll t;
     struct rpc r;
-    uint64_t before, after, begin, took;
+    uint64_t begin;
 
     rpc_open(&r, o->port);
-    before = process_rss(o->pid);
+    t.before = process_rss(o->pid);
     begin = now_ns();
     start_crowd(&r, o->count);
-    took = now_ns() - begin;
+    t.took = now_ns() - begin;
     settle();
-    after = process_rss(o->pid);
+    t.after = process_rss(o->pid);
     samples_init(&s, ASKED);
     for (size_t i = 0; i < ASKED; i++)
         samples_add(&s, echo_of(&r, 1 + i * 7919 % o->count));
     end_crowd(&r, o->count);
     rpc_close(&r);
-    result_begin("crowd-processes");
-    result_number("rss_before", before);
-    result_number("rss_after", after);
-    result_number("wall_ns", took);
-    result_samples(&s);
-    result_end();
-    samples_free(&s);
+    report("crowd-processes", &t, &s);
 }
