@@ -222,7 +222,7 @@ int fs_write_atomic(const struct fs_write *w, struct err *e) {
     int r = fs_atomic_begin(w, &a, &fd, e);
     if (r < 0)
         return r;
-    r = fs_write_data(fd, w);
+    r = fs_write_all(fd, w->data, w->n);
     if (r < 0) {
         fs_atomic_abort(a);
         return fs_fail(e, -r);

@@ -1,7 +1,6 @@
 #include "fs/fs_file.h"
 
 #include "fs/fs_atomic.h"
-#include "json/base64.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,9 +17,6 @@
 
 /* How long a device may refuse to take more. */
 #define FILE_DEVICE_MS 10000
-
-/* Characters of Base64 decoded at a time, to the stack; a multiple of 4. Each write costs 3 us. */
-#define FILE_PIECE (128u << 10)
 
 #define FILE_DAY (24 * 60 * 60) /* seconds */
 
@@ -257,25 +253,6 @@ int fs_write_all(int fd, const void *src, size_t n) {
     return 0;
 }
 
-/* Piece by piece, so that what is written is in the caches. */
-static int file_write_base64(int fd, const char *text, size_t n) {
-    char piece[FILE_PIECE / 4 * 3];
-    int r = 0;
-    while (r == 0 && n > 0) {
-        _cleanup_err_ struct err e = ERR_INIT;
-        size_t take = MIN(n, (size_t)FILE_PIECE);
-        ssize_t bytes = base64_decode(piece, text, take, &e);
-        r = bytes < 0 ? (int)bytes : fs_write_all(fd, piece, (size_t)bytes);
-        text += take;
-        n -= take;
-    }
-    return r;
-}
-
-int fs_write_data(int fd, const struct fs_write *w) {
-    return w->base64 ? file_write_base64(fd, w->data, w->n) : fs_write_all(fd, w->data, w->n);
-}
-
 /* Devices are written too. A FIFO is not: its reader may never read. */
 static int file_write_follow(const struct fs_write *w, struct err *e) {
     _cleanup_close_ int fd = file_open(w->path, true, O_WRONLY | O_CREAT | O_TRUNC, e);
@@ -286,7 +263,7 @@ static int file_write_follow(const struct fs_write *w, struct err *e) {
         return fs_fail(e, errno);
     if (S_ISFIFO(st.st_mode))
         return fs_not_file(e, w->path, true);
-    int r = fs_write_data(fd, w);
+    int r = fs_write_all(fd, w->data, w->n);
     return r < 0 ? fs_fail(e, -r) : 0;
 }
 
@@ -301,7 +278,7 @@ static int file_write_nofollow(const struct fs_write *w, struct err *e) {
         return fs_not_file(e, w->path, false);
     if (ftruncate(fd, 0) < 0)
         return fs_fail(e, errno);
-    int r = fs_write_data(fd, w);
+    int r = fs_write_all(fd, w->data, w->n);
     return r < 0 ? fs_fail(e, -r) : 0;
 }
 

@@ -58,7 +58,6 @@ struct fs_write {
     size_t n;
     bool follow;
     bool atomic; /* fs_write_atomic() instead of writing in place */
-    bool base64; /* the data is Base64, and valid: what it encodes is written */
 };
 
 /* fs/writeFile. 0 or -errno with e set. */
@@ -66,9 +65,6 @@ MUST_CHECK int fs_write_file(const struct fs_write *w, struct err *e);
 
 /* Writes all of n bytes at the position of fd. 0 or -errno. */
 MUST_CHECK int fs_write_all(int fd, const void *src, size_t n);
-
-/* Writes the data of w at the position of fd. 0 or -errno. */
-MUST_CHECK int fs_write_data(int fd, const struct fs_write *w);
 
 /* Sets the error for a path that is no regular file, as each mode words it. Returns -EINVAL. */
 int fs_not_file(struct err *e, const char *path, bool follow);

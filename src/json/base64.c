@@ -30,8 +30,6 @@ static const char base64_pairs[2 * 4096] = {BASE64_ALPHABET(BASE64_ROW)};
 
 #define BASE64_BAD UINT32_C(0x80000000)
 
-#define BASE64_PIECE 4096 /* characters checked at a time; a multiple of 4 */
-
 #define BASE64_VALUE(c)                                                                            \
     ((c) >= 'A' && (c) <= 'Z'   ? (c) - 'A'                                                        \
      : (c) >= 'a' && (c) <= 'z' ? (c) - 'a' + 26                                                   \
@@ -114,88 +112,77 @@ static size_t base64_decode_body(unsigned char *dst, const char *src, size_t n) 
     return i;
 }
 
-static ssize_t base64_bad_symbol(const char *src, size_t at, struct err *e) {
+/* A text of which `before` characters, a multiple of 4, were decoded earlier; p is what follows. */
+struct base64_text {
+    const char *p;
+    size_t n, before;
+};
+
+static ssize_t base64_bad_symbol(struct base64_text t, size_t at, struct err *e) {
     return err_set(e, ERR_INVALID_PARAMS, "Invalid symbol %u, offset %zu.",
-                   (unsigned)(unsigned char)src[at], at);
+                   (unsigned)(unsigned char)t.p[at], t.before + at);
 }
 
 /* The last group, from `at` on: one to four characters, padding among them. */
-static ssize_t base64_decode_last(unsigned char *dst, const char *src, size_t at, size_t n,
+static ssize_t base64_decode_last(unsigned char *dst, struct base64_text t, size_t at,
                                   struct err *e) {
     uint32_t bits = 0;
     size_t symbols = 0;
-    for (size_t i = at; i < n; i++) {
-        if (src[i] == '=' && i - at >= 2)
+    for (size_t i = at; i < t.n; i++) {
+        if (t.p[i] == '=' && i - at >= 2)
             continue;
         if (symbols < i - at)
-            return base64_bad_symbol(src, at + symbols, e);
-        uint32_t v = base64_value(src[i]);
+            return base64_bad_symbol(t, at + symbols, e);
+        uint32_t v = base64_value(t.p[i]);
         if (v == BASE64_BAD)
-            return base64_bad_symbol(src, i, e);
+            return base64_bad_symbol(t, i, e);
         bits |= v << (18 - 6 * symbols++);
     }
     if (symbols < 2)
-        return err_set(e, ERR_INVALID_PARAMS, "Invalid input length: %zu", at + symbols);
-    if (n - at != 4)
+        return err_set(e, ERR_INVALID_PARAMS, "Invalid input length: %zu", t.before + at + symbols);
+    if (t.n - at != 4)
         return err_set(e, ERR_INVALID_PARAMS, "Invalid padding");
     if ((bits & (UINT32_C(0xFFFFFF) >> (8 * (symbols - 1)))) != 0) {
+        size_t last = at + symbols - 1;
         return err_set(e, ERR_INVALID_PARAMS, "Invalid last symbol %u, offset %zu.",
-                       (unsigned)(unsigned char)src[at + symbols - 1], at + symbols - 1);
+                       (unsigned)(unsigned char)t.p[last], t.before + last);
     }
     base64_put(dst, bits, symbols - 1);
     return (ssize_t)(symbols - 1);
 }
 
 /* A single bad byte after whole groups, such as a newline, is reported before all else. */
-static bool base64_ends_badly(const char *src, size_t n) {
-    return n % 4 == 1 && src[n - 1] != '=' && base64_value(src[n - 1]) == BASE64_BAD;
+static bool base64_ends_badly(struct base64_text t) {
+    return t.n % 4 == 1 && t.p[t.n - 1] != '=' && base64_value(t.p[t.n - 1]) == BASE64_BAD;
 }
 
 /* The group at `at` has a bad byte. */
-static ssize_t base64_bad_group(const char *src, size_t at, struct err *e) {
-    while (base64_value(src[at]) != BASE64_BAD)
+static ssize_t base64_bad_group(struct base64_text t, size_t at, struct err *e) {
+    while (base64_value(t.p[at]) != BASE64_BAD)
         at++;
-    return base64_bad_symbol(src, at, e);
+    return base64_bad_symbol(t, at, e);
+}
+
+static ssize_t base64_decode_text(unsigned char *dst, struct base64_text t, struct err *e) {
+    if (t.n == 0)
+        return 0;
+    if (base64_ends_badly(t))
+        return base64_bad_symbol(t, t.n - 1, e);
+    size_t body = (t.n - 1) / 4 * 4, done = base64_decode_body(dst, t.p, body);
+    if (done < body)
+        return base64_bad_group(t, done, e);
+    ssize_t r = base64_decode_last(dst + body / 4 * 3, t, body, e);
+    return r < 0 ? r : (ssize_t)(body / 4 * 3) + r;
 }
 
 ssize_t base64_decode(void *dst, const char *src, size_t n, struct err *e) {
-    if (n == 0)
-        return 0;
-    if (base64_ends_badly(src, n))
-        return base64_bad_symbol(src, n - 1, e);
-    size_t body = (n - 1) / 4 * 4, done = base64_decode_body(dst, src, body);
-    if (done < body)
-        return base64_bad_group(src, done, e);
-    ssize_t r = base64_decode_last((unsigned char *)dst + body / 4 * 3, src, body, n, e);
-    return r < 0 ? r : (ssize_t)(body / 4 * 3) + r;
+    return base64_decode_text(dst, (struct base64_text){src, n, 0}, e);
 }
 
-/* Offset in `text` of the group that p lies in, within [0, most]. */
-static size_t base64_group_of(struct str text, const char *p, size_t most) {
-    uintptr_t base = (uintptr_t)text.p, at = (uintptr_t)p;
-    return at <= base ? 0 : MIN(at - base, (uintptr_t)most) / 4 * 4;
-}
-
-ssize_t base64_check(struct str text, struct str known, struct err *e) {
-    unsigned char ignored[BASE64_PIECE];
-    if (text.n == 0)
-        return 0;
-    if (base64_ends_badly(text.p, text.n))
-        return base64_bad_symbol(text.p, text.n - 1, e);
-    size_t body = (text.n - 1) / 4 * 4, from = body, to = body;
-    if (known.n > 3) {
-        from = base64_group_of(text, known.p + 3, body);
-        to = base64_group_of(text, known.p + known.n, body);
-    }
-    for (size_t at = 0; at < body; at = at >= from && at < to ? to : at) {
-        size_t piece = MIN((at < from ? from : body) - at, sizeof ignored);
-        size_t done = base64_decode_body(ignored, text.p + at, piece);
-        at += done;
-        if (done < piece)
-            return base64_bad_group(text.p, at, e);
-    }
-    ssize_t r = base64_decode_last(ignored, text.p, body, text.n, e);
-    return r < 0 ? r : (ssize_t)(body / 4 * 3) + r;
+ssize_t base64_decode_rest(char *text, size_t n, size_t packed, struct err *e) {
+    struct base64_text rest = {text + packed, n - packed, packed / 3 * 4};
+    ssize_t r = base64_decode_text((unsigned char *)text + packed, rest, e);
+    return r < 0 ? r : (ssize_t)packed + r;
 }
 
 ssize_t base64url_decode(void *dst, const char *src, size_t n) {

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/str.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -15,6 +16,12 @@ static inline size_t base64_encoded_len(size_t n) {
 /* An upper bound for the bytes that decoding n characters gives. */
 static inline size_t base64_decoded_max(size_t n) {
     return n / 4 * 3 + 3;
+}
+
+/* Whether c is one of the 64 characters. */
+static inline bool base64_is_letter(char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' ||
+           c == '/';
 }
 
 /* Encodes n bytes to dst (room for base64_encoded_len(n)), no NUL; the characters written. */
@@ -31,10 +38,11 @@ size_t base64_encode(char *dst, const void *src, size_t n);
 ssize_t base64_decode(void *dst, const char *src, size_t n, struct err *e);
 
 /*
- * What base64_decode() would return, and the same errors, without decoding. `known`, which may be
- * empty, is not looked at: a part of the text, or more, that is all of the alphabet.
+ * Decodes in place a text whose beginning is packed: `packed` bytes, a multiple of 3, that were
+ * decoded already, each three from four characters. n counts the bytes as they are. Returns the
+ * bytes at `text`, or what decoding the whole text would: offsets are those of all its characters.
  */
-ssize_t base64_check(struct str text, struct str known, struct err *e);
+ssize_t base64_decode_rest(char *text, size_t n, size_t packed, struct err *e);
 
 /* URL-safe alphabet, no padding, trailing bits zero; dst as above. Bytes written or -EINVAL. */
 ssize_t base64url_decode(void *dst, const char *src, size_t n);

@@ -22,7 +22,7 @@
 struct json_parser {
     struct json_doc *d;
     const char *text, *p, *end;
-    struct str plain; /* a part that need not be searched */
+    struct str packed; /* a part that is no text */
     struct err *e;
     uint32_t values; /* so far */
     uint32_t depth;  /* open containers */
@@ -227,20 +227,11 @@ static int json_decode(struct json_parser *s, const char *start, struct str *v) 
     return 0;
 }
 
-/* The first special byte from p on, or the end; s->plain is passed over. */
-static const char *json_search_known(const struct json_parser *s, const char *p) {
-    const char *from = s->plain.p, *to = from + s->plain.n;
-    if (p < from) {
-        p += json_scan(p, (size_t)(from - p));
-        if (p < from)
-            return p;
-    }
-    p = MAX(p, to);
-    return p + json_scan(p, (size_t)(s->end - p));
-}
-
+/* The first special byte of a string that begins at p, or the end. */
 static inline const char *json_search(const struct json_parser *s, const char *p) {
-    return s->plain.n == 0 ? p + json_scan(p, (size_t)(s->end - p)) : json_search_known(s, p);
+    if (p == s->packed.p)
+        p += s->packed.n;
+    return p + json_scan(p, (size_t)(s->end - p));
 }
 
 /* A string whose opening quote was consumed. */
@@ -269,6 +260,7 @@ static inline int json_push_string(struct json_parser *s) {
         return -ENOMEM;
     node->p = v.p;
     node->n = v.n;
+    node->count = v.p == s->packed.p ? (uint32_t)s->packed.n : 0;
     return 0;
 }
 
@@ -444,11 +436,11 @@ static int json_document(struct json_parser *s) {
     return s->p == s->end ? 0 : json_fail(s, s->p, "trailing characters");
 }
 
-int json_parse_known(struct json_doc *d, struct str text, struct str plain, struct err *e) {
+int json_parse_packed(struct json_doc *d, struct str text, struct str packed, struct err *e) {
     d->len = 0;
     arena_reset(&d->arena);
     struct json_parser s = {.d = d, .text = text.p, .p = text.p, .end = text.p + text.n, .e = e};
-    s.plain = plain;
+    s.packed = packed;
     s.dup.seed = d->seed;
     int r = json_document(&s);
     json_dup_fini(&s.dup);
@@ -458,7 +450,7 @@ int json_parse_known(struct json_doc *d, struct str text, struct str plain, stru
 }
 
 int json_parse(struct json_doc *d, const char *text, size_t n, struct err *e) {
-    return json_parse_known(d, (struct str){text, n}, (struct str){NULL, 0}, e);
+    return json_parse_packed(d, (struct str){text, n}, (struct str){NULL, 0}, e);
 }
 
 const struct json_node *json_get(const struct json_node *object, const char *key) {

@@ -51,9 +51,10 @@ struct conn;
 struct conn_message {
     char *p; /* writable */
     size_t n;
-    bool utf8;          /* valid UTF-8 */
-    struct str letters; /* a part that is all of the Base64 alphabet, or empty */
-    struct buf *memory; /* in which it lies, if conn_message_owns(); or NULL */
+    bool utf8;             /* valid UTF-8, but for what is packed */
+    struct ws_part packed; /* Base64 that is decoded already */
+    struct buf
+        *memory; /* in which it lies, if conn_message_owns(); or NULL; not NULL if it is packed */
 };
 
 /*
@@ -64,6 +65,9 @@ bool conn_message_owns(const struct conn_message *m);
 
 /* Takes it, so that the message outlasts its handling. It goes back by spare_give(). */
 struct buf conn_message_take(const struct conn_message *m);
+
+/* Makes it the text that was sent, for whoever cannot do with packed Base64. 0 or -ENOMEM. */
+MUST_CHECK int conn_message_unpack(struct conn_message *m);
 
 struct conn_ops {
     void (*open)(struct conn *c);

@@ -14,7 +14,7 @@
 #define WS_KEEP 65536
 
 /* Bytes unmasked and checked at a time, while they are in the first cache. */
-#define WS_PIECE 4096
+#define WS_PIECE WS_PACK_MIN
 
 void ws_parser_init(struct ws_parser *p, size_t max) {
     *p = (struct ws_parser){.msg = BUF_INIT(max), .max = max};
@@ -92,7 +92,8 @@ static void ws_begin(struct ws_parser *p) {
     p->msg_opcode = p->opcode;
     p->valid = 0;
     p->not_text = false;
-    p->run = p->letters = (struct ws_run){0, 0};
+    p->packed = (struct ws_part){0, 0};
+    p->packing = p->opcode == WS_TEXT ? WS_PACK_WAITS : WS_PACK_OVER;
 }
 
 /* Called with the length bytes complete. False after a failure. */
@@ -106,7 +107,7 @@ static bool ws_check_length(struct ws_parser *p, struct ws_msg *m) {
         return true;
     if (p->opcode != WS_CONT)
         ws_begin(p);
-    if (p->left > p->msg.max - p->msg.len) {
+    if (p->left > p->msg.max - (p->msg.len + p->packed.n / 3)) {
         ws_fail(p, m, 1009, "message too big");
         return false;
     }
@@ -214,31 +215,73 @@ static void ws_check_text(struct ws_parser *p) {
     p->valid = end;
 }
 
-/* The last n bytes collected are of the Base64 alphabet. */
-static void ws_note_letters(struct ws_parser *p, size_t n) {
-    size_t at = p->msg.len - n;
-    if (p->run.at + p->run.n != at)
-        p->run = (struct ws_run){at, 0};
-    p->run.n += n;
-    if (p->run.n > p->letters.n)
-        p->letters = p->run;
-    if (p->valid == at)
-        p->valid += n;
+/* A whole piece is of the alphabet: packing begins where it does, if that is where a string does. */
+static void ws_pack_begin(struct ws_parser *p) {
+    size_t at = p->msg.len;
+    while (at > 0 && base64_is_letter(p->msg.p[at - 1]))
+        at--;
+    p->packing = at > 0 && p->msg.p[at - 1] == '"' ? WS_PACK_ON : WS_PACK_OVER;
+    p->packed.at = at;
 }
 
-/* Unmasks n payload bytes to the end of the message, where they may lie already. */
+/* Characters at the end of the message that are yet to be packed. */
+static size_t ws_loose(const struct ws_parser *p) {
+    return p->packing == WS_PACK_ON ? p->msg.len - (p->packed.at + p->packed.n) : 0;
+}
+
+/* Packs whole groups of them: all are of the alphabet. */
+static void ws_pack(struct ws_parser *p) {
+    size_t loose = ws_loose(p), groups = loose / 4 * 4, rest = loose - groups;
+    char *at = p->msg.p + p->msg.len - loose;
+    _cleanup_err_ struct err none = ERR_INIT;
+    size_t n = (size_t)base64_decode(at, at, groups, &none);
+    memmove(at + n, at + groups, rest);
+    p->packed.n += n;
+    p->msg.len -= groups - n;
+    p->valid = p->msg.len;
+}
+
+static void ws_took(struct ws_parser *p, size_t n) {
+    p->done += n;
+    p->left -= n;
+}
+
+/* Unmasks and decodes at once. Returns the bytes taken, 0 when they have to be looked at. */
+static size_t ws_collect_packed(struct ws_parser *p, const char *src, size_t n) {
+    if (p->packing != WS_PACK_ON || ws_loose(p) > 0)
+        return 0;
+    size_t took = ws_unmask_base64(p->msg.p + p->msg.len, src, n, p->mask, p->done);
+    ws_took(p, took);
+    p->packed.n += took / 4 * 3;
+    p->msg.len += took / 4 * 3;
+    p->valid = p->msg.len;
+    return took;
+}
+
+/* Unmasks and looks at a piece, of a single group if the last one is not complete. */
+static size_t ws_collect_piece(struct ws_parser *p, const char *src, size_t n) {
+    size_t loose = ws_loose(p), piece = MIN(n, loose > 0 ? 4 - loose : (size_t)WS_PIECE);
+    bool letters = ws_unmask(p->msg.p + p->msg.len, src, piece, p->mask, p->done);
+    ws_took(p, piece);
+    p->msg.len += piece;
+    ws_check_text(p);
+    if (!letters && p->packing == WS_PACK_ON)
+        p->packing = WS_PACK_OVER;
+    if (letters && piece == WS_PIECE && p->packing == WS_PACK_WAITS)
+        ws_pack_begin(p);
+    if (p->packing == WS_PACK_ON)
+        ws_pack(p);
+    return piece;
+}
+
+/* Takes n payload bytes to the end of the message, behind which they may lie already. */
 static void ws_collect(struct ws_parser *p, const char *src, size_t n) {
     while (n > 0) {
-        size_t piece = MIN(n, (size_t)WS_PIECE);
-        bool letters = ws_unmask(p->msg.p + p->msg.len, src, piece, p->mask, p->done);
-        p->done += piece;
-        p->left -= piece;
-        p->msg.len += piece;
-        if (letters)
-            ws_note_letters(p, piece);
-        ws_check_text(p);
-        src += piece;
-        n -= piece;
+        size_t took = ws_collect_packed(p, src, n);
+        if (took == 0)
+            took = ws_collect_piece(p, src, n);
+        src += took;
+        n -= took;
     }
 }
 
@@ -250,7 +293,7 @@ static void ws_end_message(struct ws_parser *p, char *data, size_t n, struct ws_
     }
     *m = (struct ws_msg){.kind = WS_MESSAGE, .opcode = p->msg_opcode, .data = data, .n = n};
     if (collected)
-        m->letters = (struct str){data + p->letters.at, p->letters.n};
+        m->packed = p->packed;
 }
 
 /* Payload of a data frame was collected: the end of the message is reported. */

@@ -21,30 +21,39 @@ enum ws_kind {
     WS_FAIL,      /* protocol violation: code to close with (1002, 1007, 1009) and reason */
 };
 
+/*
+ * Long Base64 in a text message that is collected is decoded as it comes, while it is hot: a string
+ * that begins with it begins with `packed` bytes (n, a multiple of 3, at an offset) instead, each
+ * three for four characters. n 0: the message is as it came.
+ */
+struct ws_part {
+    size_t at, n;
+};
+
+#define WS_PACK_MIN 4096 /* characters of the alphabet in sequence, in one piece of input */
+
 struct ws_msg {
     enum ws_kind kind;
     enum ws_opcode opcode;
     char *data; /* borrowed (writable) until the next ws_feed() or ws_parser_fini() */
     size_t n;
-    unsigned code;      /* WS_GOT_CLOSE, WS_FAIL */
-    const char *reason; /* WS_FAIL: static text */
-    struct str
-        letters; /* WS_MESSAGE: a part of data that is all of the Base64 alphabet, or empty */
+    unsigned code;         /* WS_GOT_CLOSE, WS_FAIL */
+    const char *reason;    /* WS_FAIL: static text */
+    struct ws_part packed; /* WS_MESSAGE */
 };
 
-/* A part of a message. */
-struct ws_run {
-    size_t at, n;
-};
+/* Whether what comes next may be packed. */
+enum ws_packing { WS_PACK_WAITS, WS_PACK_ON, WS_PACK_OVER };
 
 struct ws_parser {
     struct buf msg; /* message under collection; its max was taken when the message began */
     size_t max;     /* largest frame and message from the next message on */
     size_t valid;   /* bytes of `msg` that are known to be valid UTF-8 */
     bool not_text;  /* some are known not to be */
-    struct ws_run run, letters; /* all of the Base64 alphabet: the last such part, the longest */
-    uint8_t head[14];           /* header bytes seen so far */
-    uint8_t head_len;           /* how many of them */
+    struct ws_part packed;
+    enum ws_packing packing;
+    uint8_t head[14]; /* header bytes seen so far */
+    uint8_t head_len; /* how many of them */
     uint8_t mask[4];
     uint8_t ctl_len; /* bytes of a control payload collected */
     bool in_payload; /* a header is complete, payload outstanding */

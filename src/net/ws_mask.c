@@ -1,5 +1,6 @@
 #include "net/ws_mask.h"
 
+#include "json/base64.h"
 #include "json/base64_avx2.h"
 #include "json/base64_avx512.h"
 
@@ -47,17 +48,53 @@ BASE64_AVX512 static size_t ws_mask_avx512(char *dst, const char *src, size_t n,
     *letters = _mm512_movepi8_mask(bad) == 0;
     return i;
 }
+
+AVX2 static size_t ws_mask_base64_avx2(char *dst, const char *src, size_t n,
+                                       const uint8_t mask[4]) {
+    int key;
+    memcpy(&key, mask, sizeof key);
+    const __m256i m = _mm256_set1_epi32(key);
+    size_t i = 0;
+    for (; n - i >= 64; i += 64, dst += 48) {
+        __m256i a = _mm256_loadu_si256((const __m256i *)(const void *)(src + i));
+        __m256i b = _mm256_loadu_si256((const __m256i *)(const void *)(src + i + 32));
+        a = _mm256_xor_si256(a, m);
+        b = _mm256_xor_si256(b, m);
+        __m256i bad = _mm256_or_si256(base64_avx2_refuse(a), base64_avx2_refuse(b));
+        if (!_mm256_testz_si256(bad, bad))
+            break;
+        base64_avx2_store_24(dst, base64_avx2_values(a));
+        base64_avx2_store_24(dst + 24, base64_avx2_values(b));
+    }
+    return i;
+}
+
+BASE64_AVX512 static size_t ws_mask_base64_avx512(char *dst, const char *src, size_t n,
+                                                  const uint8_t mask[4]) {
+    int key;
+    memcpy(&key, mask, sizeof key);
+    const __m512i m = _mm512_set1_epi32(key);
+    size_t i = 0;
+    for (; n - i >= 64; i += 64, dst += 48) {
+        __m512i c = _mm512_xor_si512(_mm512_loadu_si512(src + i), m);
+        __m512i v = base64_avx512_values(c);
+        if (_mm512_movepi8_mask(_mm512_or_si512(v, c)) != 0)
+            break;
+        base64_avx512_store_48(dst, v);
+    }
+    return i;
+}
 #endif
 
-static bool ws_mask_is_letter(char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' ||
-           c == '/';
+/* The mask from `phase` on. */
+static void ws_mask_turn(uint8_t rot[8], const uint8_t mask[4], uint64_t phase) {
+    for (size_t i = 0; i < 8; i++)
+        rot[i] = mask[(phase + i) % 4];
 }
 
 bool ws_unmask(char *dst, const char *src, size_t n, const uint8_t mask[4], uint64_t phase) {
     uint8_t rot[8];
-    for (size_t i = 0; i < sizeof rot; i++)
-        rot[i] = mask[(phase + i) % 4];
+    ws_mask_turn(rot, mask, phase);
     bool letters = base64_avx2_usable();
     size_t i = 0;
 #if defined(__x86_64__)
@@ -74,11 +111,24 @@ bool ws_unmask(char *dst, const char *src, size_t n, const uint8_t mask[4], uint
         w ^= m;
         memcpy(dst + i, &w, sizeof w);
         for (size_t k = 0; letters && k < 8; k++)
-            letters = ws_mask_is_letter(dst[i + k]);
+            letters = base64_is_letter(dst[i + k]);
     }
     for (; i < n; i++) {
         dst[i] = (char)(src[i] ^ rot[i % 4]);
-        letters = letters && ws_mask_is_letter(dst[i]);
+        letters = letters && base64_is_letter(dst[i]);
     }
     return letters;
+}
+
+size_t ws_unmask_base64(char *dst, const char *src, size_t n, const uint8_t mask[4],
+                        uint64_t phase) {
+#if defined(__x86_64__)
+    uint8_t rot[8];
+    ws_mask_turn(rot, mask, phase);
+    if (base64_avx512_usable())
+        return ws_mask_base64_avx512(dst, src, n, rot);
+    if (base64_avx2_usable())
+        return ws_mask_base64_avx2(dst, src, n, rot);
+#endif
+    return 0;
 }

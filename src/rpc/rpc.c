@@ -370,15 +370,41 @@ static void rpc_dispatch(struct rpc_peer *p, const struct envelope *env,
     }
 }
 
-/* Parses a message into the host's document. 0, or -EINVAL with the reason. */
-static int rpc_parse(struct rpc_peer *p, const struct conn_message *m, struct envelope *env,
-                     struct err *e) {
-    if (!m->utf8 && !utf8_valid(m->p, m->n))
-        return err_set(e, ERR_INVALID_REQUEST, "invalid UTF-8");
-    int r = json_parse_known(&p->host->doc, (struct str){m->p, m->n}, m->letters, e);
+/* Parses a message as it is into the host's document. 0, or -EINVAL with the reason. */
+static int rpc_parse_once(struct rpc_peer *p, const struct conn_message *m, struct envelope *env,
+                          struct err *e) {
+    struct str packed = {m->p + m->packed.at, m->packed.n};
+    int r = json_parse_packed(&p->host->doc, (struct str){m->p, m->n}, packed, e);
     if (r == -ENOMEM)
         return err_set(e, ERR_INVALID_REQUEST, "out of memory");
     return r < 0 ? r : envelope_read(json_root(&p->host->doc), env, e);
+}
+
+/* Whether what is packed is the parameter that the method of a request wants so. */
+static bool rpc_wants_packed(const struct rpc_peer *p, const struct conn_message *m,
+                             const struct envelope *env) {
+    const struct rpc_method *method =
+        env->kind == ENVELOPE_REQUEST ? rpc_find(p->host, env->method) : NULL;
+    if (method == NULL || method->base64 == NULL || env->params == NULL ||
+        env->params->type != JSON_OBJECT)
+        return false;
+    const struct json_node *v = json_get(env->params, method->base64);
+    return v != NULL && v->type == JSON_STRING && v->p == m->p + m->packed.at;
+}
+
+/* The same, and whatever else is packed becomes text again. */
+static int rpc_parse(struct rpc_peer *p, struct conn_message *m, struct envelope *env,
+                     struct err *e) {
+    if (!m->utf8 && !utf8_valid(m->p, m->n))
+        return err_set(e, ERR_INVALID_REQUEST, "invalid UTF-8");
+    int r = rpc_parse_once(p, m, env, e);
+    if (m->packed.n == 0 || (r == 0 && rpc_wants_packed(p, m, env)))
+        return r;
+    err_fini(e);
+    *e = ERR_INIT;
+    if (conn_message_unpack(m) < 0)
+        return err_set(e, ERR_INVALID_REQUEST, "out of memory");
+    return rpc_parse_once(p, m, env, e);
 }
 
 /* -- order -- */
@@ -451,7 +477,6 @@ static struct rpc_waiting *rpc_waiting_new(const struct conn_message *m, struct 
         w->memory = conn_message_take(m);
     } else {
         w->message.p = memcpy(w->text, m->p, m->n);
-        w->message.letters = (struct str){NULL, 0};
     }
     return w;
 }

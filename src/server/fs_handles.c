@@ -238,10 +238,10 @@ static void fs_write_block_release(struct fs_job *j) {
 }
 
 static int fs_check_write_block(const struct fs_params *p, struct err *e) {
-    if (p->bytes_n < 1 || p->bytes_n > FS_BLOCK_MAX)
+    if (p->data.n < 1 || p->data.n > FS_BLOCK_MAX)
         return err_set(e, ERR_INVALID_REQUEST, "file write block length must be between 1 and %u",
                        FS_BLOCK_MAX);
-    if (p->offset > INT64_MAX || p->bytes_n > INT64_MAX - p->offset)
+    if (p->offset > INT64_MAX || p->data.n > INT64_MAX - p->offset)
         return err_set(e, ERR_INVALID_REQUEST,
                        "file write range exceeds the signed 64-bit file offset limit");
     return 0;
@@ -267,8 +267,8 @@ enum rpc_outcome fs_write_block_run(struct rpc_call *c, void *params, struct buf
     w->offset = p->offset;
     w->memory = p->memory;
     p->memory = BUF_INIT(0);
-    w->data = p->bytes;
-    w->n = p->bytes_n;
+    w->data = p->data.p;
+    w->n = p->data.n;
     w->job.bytes = w->memory.len;
     w->job.work = fs_write_block_work;
     w->job.finish = fs_write_block_finish;

@@ -64,17 +64,12 @@ static struct fs_write fs_op_write(const struct fs_params *p) {
                              .data = p->data.p,
                              .n = p->data.n,
                              .follow = p->follow,
-                             .atomic = p->atomic,
-                             .base64 = true};
+                             .atomic = p->atomic};
 }
 
-/* Decodes the data, once, and lets it go along with the call. */
+/* Lets the data go along with the call. */
 static int fs_op_attach(struct fs_op *op, struct err *e) {
-    if (op->confined.data >= 0)
-        return 0;
-    int r = fs_params_decode_data(&op->params, e);
-    struct str data = {op->params.bytes, op->params.bytes_n};
-    return r < 0 ? r : fs_confined_attach(&op->confined, data, e);
+    return op->confined.data >= 0 ? 0 : fs_confined_attach(&op->confined, op->params.data, e);
 }
 
 /* In a sandbox: a file is opened there and written here; other data goes along with the call. */
@@ -89,7 +84,7 @@ static int fs_op_confined_work(struct fs_job *j) {
     int r = fs_confined_open(&op->confined, &file, &j->err);
     if (r != 0)
         return r;
-    r = fs_write_data(file.fd, &w);
+    r = fs_write_all(file.fd, w.data, w.n);
     close(file.fd);
     return r;
 }
@@ -136,7 +131,7 @@ enum rpc_outcome fs_write_file_run(struct rpc_call *c, void *params, struct buf 
     (void)result;
     struct fs_params *p = params;
     _cleanup_err_ struct err why = ERR_INIT;
-    if (fs_params_check_data(p, c->message, &why) < 0) {
+    if (fs_params_decode_data(p, &why) < 0) {
         err_about(e, ERR_INVALID_REQUEST,
                   "fs/writeFile requires valid base64 dataBase64: ", err_str(&why), "");
         return RPC_ERROR;

@@ -26,7 +26,7 @@ static const struct jsondec_struct read_file_struct =
 
 static const struct jsondec_field write_file_fields[] = {
     FS_PATH,
-    PARAM(fs_params, data, "dataBase64", JSONDEC_STR),
+    PARAM(fs_params, base64, "dataBase64", JSONDEC_BASE64),
     FS_FOLLOW,
     FS_SANDBOX,
     /* Extension. */
@@ -54,7 +54,7 @@ static const struct jsondec_struct read_block_struct =
 static const struct jsondec_field write_block_fields[] = {
     FS_HANDLE,
     PARAM(fs_params, offset, "offset", JSONDEC_U64),
-    PARAM(fs_params, data, "chunk", JSONDEC_STR),
+    PARAM(fs_params, base64, "chunk", JSONDEC_BASE64),
 };
 static const struct jsondec_struct write_block_struct =
     PARAM_STRUCT("FsWriteBlockParams", write_block_fields);
@@ -165,31 +165,22 @@ static int fs_params_decode(const struct jsondec_struct *s, const struct json_no
 }
 
 int fs_params_decode_data(struct fs_params *p, struct err *e) {
-    p->bytes = (char *)(uintptr_t)p->data.p; /* the message is ours to write to */
-    ssize_t n = base64_decode(p->bytes, p->data.p, p->data.n, e);
-    p->bytes_n = n > 0 ? (size_t)n : 0;
+    ssize_t n = base64_decode_rest(p->base64.p, p->base64.n, p->base64.packed, e);
+    p->data = (struct str){p->base64.p, n > 0 ? (size_t)n : 0};
     return (int)MIN(n, 0);
 }
 
-int fs_params_check_data(const struct fs_params *p, const struct conn_message *m, struct err *e) {
-    return (int)MIN(base64_check(p->data, m->letters, e), 0);
-}
-
 int fs_params_keep_data(struct fs_params *p, const struct conn_message *m, struct err *e) {
-    struct str data = p->bytes != NULL ? (struct str){p->bytes, p->bytes_n} : p->data;
-    if (data.n == 0)
+    if (p->data.n == 0)
         return 0;
-    if (conn_message_owns(m) && data.p >= m->p && data.p < m->p + m->n) {
+    if (conn_message_owns(m) && p->data.p >= m->p && p->data.p < m->p + m->n) {
         p->memory = conn_message_take(m);
         return 0;
     }
     p->memory = BUF_INIT(CONN_MSG_MAX);
-    if (buf_put(&p->memory, data.p, data.n) < 0)
+    if (buf_put(&p->memory, p->data.p, p->data.n) < 0)
         return err_os(e, ERR_INTERNAL, ENOMEM);
-    if (p->bytes != NULL)
-        p->bytes = p->memory.p;
-    else
-        p->data.p = p->memory.p;
+    p->data.p = p->memory.p;
     return 0;
 }
 

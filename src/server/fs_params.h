@@ -19,9 +19,8 @@ struct fs_params {
     const struct json_node *mode_node; /* fs/open */
     bool replace;                      /* fs/open: mode is "replace"; fs/rename */
     uint64_t offset, len;
-    struct str data; /* Base64 */
-    char *bytes;     /* the same, decoded in place (fs_params_decode_data()) */
-    size_t bytes_n;
+    struct jsondec_base64 base64; /* as it came */
+    struct str data;              /* the same, decoded (fs_params_decode_data()) */
     struct buf memory; /* in which it lies, once it has to last (fs_params_keep_data()); owned */
     bool follow, recursive, force, atomic;
     uint64_t max_bytes;
@@ -52,17 +51,10 @@ int fs_copy_decode(const struct json_node *params, void *out, struct err *e);
 int fs_rename_decode(const struct json_node *params, void *out, struct err *e);
 int fs_set_permissions_decode(const struct json_node *params, void *out, struct err *e);
 
-/* Decodes `data` to `bytes`, in the message. 0, or -EINVAL with -32602 and the decoder's text. */
+/* Decodes `data`, in the message. 0, or -EINVAL with -32602 and the decoder's text. */
 MUST_CHECK int fs_params_decode_data(struct fs_params *p, struct err *e);
 
-/* Checks that it can be decoded, with the same error. m: the message that it is part of. */
-MUST_CHECK int fs_params_check_data(const struct fs_params *p, const struct conn_message *m,
-                                    struct err *e);
-
-/*
- * Makes `data`, or `bytes` when they are decoded, last: takes over the memory of the message, or
- * copies. 0 or -ENOMEM with e set.
- */
+/* Makes it last: takes over the memory of the message, or copies. 0 or -ENOMEM with e set. */
 MUST_CHECK int fs_params_keep_data(struct fs_params *p, const struct conn_message *m,
                                    struct err *e);
 

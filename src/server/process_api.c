@@ -83,13 +83,15 @@ enum rpc_outcome wait_run(struct rpc_call *c, void *params, struct buf *result, 
 /* -- process/write, process/closeStdin -- */
 
 struct write_params {
-    struct str process_id, chunk, write_id;
+    struct str process_id, write_id;
+    struct jsondec_base64 chunk; /* as it came */
+    struct str data;             /* decoded, in its place */
     bool has_write_id, close;
 };
 
 static const struct jsondec_field write_fields[] = {
     PARAM(write_params, process_id, "processId", JSONDEC_STR),
-    PARAM(write_params, chunk, "chunk", JSONDEC_STR),
+    PARAM(write_params, chunk, "chunk", JSONDEC_BASE64),
     PARAM_HAS(write_params, write_id, has_write_id, "writeId", JSONDEC_STR, 0),
     PARAM_OPT(write_params, close, "closeStdin", JSONDEC_BOOL, JSONDEC_NULLABLE),
 };
@@ -101,12 +103,10 @@ int write_decode(const struct json_node *params, void *out, struct err *e) {
     int r = jsondec(&write_struct, params, out, e);
     if (r < 0)
         return r;
-    /* In place: the message is ours and the decoded form is shorter. */
-    char *text = (char *)p->chunk.p;
-    ssize_t n = base64_decode(text, text, p->chunk.n, e);
+    ssize_t n = base64_decode_rest(p->chunk.p, p->chunk.n, p->chunk.packed, e);
     if (n < 0)
         return (int)n;
-    p->chunk.n = (size_t)n;
+    p->data = (struct str){p->chunk.p, (size_t)n};
     return 0;
 }
 
@@ -141,11 +141,11 @@ static enum rpc_outcome input_run(struct rpc_call *c, const struct write_params 
     struct job *j = job_find(c->peer->user, p->process_id);
     if (j == NULL)
         return method_text(result, "{\"status\":\"unknownProcess\"}");
-    struct job_input in = {.data = p->chunk, .close = p->close};
+    struct job_input in = {.data = p->data, .close = p->close};
     if (p->has_write_id)
         in.write_id = p->write_id;
     enum job_write_status s = job_write(j, c, &in, e);
-    report_write(c, j, p->chunk.n, p->close, words[s]);
+    report_write(c, j, p->data.n, p->close, words[s]);
     if (s == JOB_WRITE_FAILED)
         return RPC_ERROR;
     return s == JOB_WRITE_WAITING ? RPC_LATER : method_text(result, answers[s]);

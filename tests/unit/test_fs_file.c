@@ -1,7 +1,6 @@
 #include "fs/fs_file.h"
 
 #include "fs_run.h"
-#include "json/base64.h"
 
 #include <pty.h>
 
@@ -329,34 +328,7 @@ static void replace_makes(void **state) {
 /* -- writing whole files -- */
 
 static int put(const char *path, const char *data, bool follow, struct err *e) {
-    return fs_write_file(&(struct fs_write){path, data, strlen(data), follow, false, false}, e);
-}
-
-/* Base64 is decoded in pieces: every length of the last group, and of the last piece. */
-static void writes_base64(void **state) {
-    (void)state;
-    make_tree();
-    static const size_t lengths[] = {0, 1, 2, 3, 4, 98303, 98304, 98305, 98306, 196608, 200000};
-    char *data = malloc(200000), *text = malloc(300000);
-    assert_true(data != NULL && text != NULL);
-    for (size_t i = 0; i < 200000; i++)
-        data[i] = (char)(i * i / 7);
-    for (size_t i = 0; i < 3 * ARRAY_LEN(lengths); i++) {
-        size_t n = lengths[i / 3];
-        size_t len = base64_encode(text, data, n);
-        struct fs_write w = {at("file"), text, len, i % 3 == 1, i % 3 == 2, true};
-        struct err e = ERR_INIT;
-        make_file("file", "old");
-        assert_int_equal(fs_write_file(&w, &e), 0);
-        char *back = malloc(n + 1);
-        int fd = open(at("file"), O_RDONLY | O_CLOEXEC);
-        assert_int_equal(fs_pread(fd, back, n + 1, 0), n);
-        assert_memory_equal(back, data, n);
-        close(fd);
-        free(back);
-    }
-    free(data);
-    free(text);
+    return fs_write_file(&(struct fs_write){path, data, strlen(data), follow, false}, e);
 }
 
 static void writes(void **state) {
@@ -515,7 +487,7 @@ static int full_disk(void) {
     _cleanup_free_ char *data = calloc(1, 1 << 20);
     CHECK(data != NULL);
     for (int follow = 0; follow <= 1; follow++) {
-        struct fs_write w = {at("m/big"), data, 1 << 20, follow, false, false};
+        struct fs_write w = {at("m/big"), data, 1 << 20, follow, false};
         CHECK_OS(fs_write_file(&w, &e), &e, -32603, ENOSPC);
     }
     struct fs_file f = FS_FILE_NONE;
@@ -553,7 +525,6 @@ int main(void) {
         scratch_test(replaces),
         scratch_test(replace_makes),
         scratch_test(writes),
-        scratch_test(writes_base64),
         scratch_test(writes_and_links),
         scratch_test(writes_to_special_files),
         scratch_test(writes_to_a_terminal),

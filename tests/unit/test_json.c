@@ -310,29 +310,34 @@ static void escapes_at_every_offset(void **state) {
     }
 }
 
-/* A part that need not be searched changes nothing, wherever it lies. */
-static void known_part(void **state) {
+/* Any bytes in front of a string are passed over; elsewhere they are taken for what they are. */
+static void packed_part(void **state) {
     (void)state;
-    _cleanup_buf_ struct buf b = BUF_INIT(TEXT_MAX);
-    assert_int_equal(buf_putf(&b, "{\"a\":[\"x\\n\",1],\"data\":\"%0*d\",\"z\":null}", 500, 7), 0);
-    size_t first = (size_t)(strstr(b.p, "000") - b.p);
-    for (size_t from = first; from <= first + 500; from += 11) {
-        for (size_t to = from; to <= first + 500; to += 13) {
-            _cleanup_err_ struct err e = ERR_INIT;
-            struct str plain = {b.p + from, to - from};
-            assert_int_equal(json_parse_known(&doc, buf_str(&b), plain, &e), 0);
-            const struct json_node *data = json_get(json_root(&doc), "data");
-            assert_true(data->p == b.p + first && data->n == 500);
-            assert_int_equal(json_get(json_root(&doc), "z")->type, JSON_NULL);
-        }
-    }
-    /* A key, and what is no string at all. */
+    static const char bytes[] = "\"\\\n\0\xFF,{\"a\":1";
+    struct str text = STR_LIT("{\"data\":\"\"\\\n\0\xFF,{\"a\":1tail\",\"z\":[\"x\\n\"]}");
+    struct str packed = {text.p + 9, sizeof bytes - 1};
     _cleanup_err_ struct err e = ERR_INIT;
-    struct str text = STR_LIT("{\"abcdef\":12345}");
-    assert_int_equal(json_parse_known(&doc, text, (struct str){text.p + 3, 4}, &e), 0);
-    assert_int_equal(json_get(json_root(&doc), "abcdef")->n, 5);
-    assert_int_equal(json_parse_known(&doc, text, (struct str){text.p + 11, 4}, &e), 0);
-    assert_int_equal(json_get(json_root(&doc), "abcdef")->n, 5);
+    assert_int_equal(json_parse_packed(&doc, text, packed, &e), 0);
+    const struct json_node *data = json_get(json_root(&doc), "data");
+    const struct json_node *z = json_get(json_root(&doc), "z");
+    assert_true(data->p == packed.p && data->n == packed.n + 4 && data->count == packed.n);
+    assert_true(z->count == 1 && z[1].n == 2 && z[1].count == 0);
+    for (size_t at = 0; at + 1 < text.n; at++) { /* not where the string begins */
+        _cleanup_err_ struct err other = ERR_INIT;
+        struct str elsewhere = {text.p + at, MIN(packed.n, text.n - at)};
+        if (at != 9 && json_parse_packed(&doc, text, elsewhere, &other) == 0)
+            fail_msg("%zu", at);
+    }
+    /* A key, a string with an escape, and what is no string at all. */
+    struct str plain = STR_LIT("{\"abcdef\":\"ghi\\n\",\"z\":12345}");
+    const size_t places[] = {2, 11, 23};
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        struct str part = {plain.p + places[i], 3};
+        assert_int_equal(json_parse_packed(&doc, plain, part, &e), 0);
+        assert_int_equal(json_get(json_root(&doc), "abcdef")->n, 4);
+        assert_int_equal(json_get(json_root(&doc), "abcdef")->count, 0);
+        assert_int_equal(json_get(json_root(&doc), "z")->n, 5);
+    }
 }
 
 /* Texts whose every string has to be decoded still fit the arena made for their length. */
@@ -532,7 +537,7 @@ int main(void) {
         cmocka_unit_test(lone_surrogates),
         cmocka_unit_test(special_bytes_at_every_offset),
         cmocka_unit_test(escapes_at_every_offset),
-        cmocka_unit_test(known_part),
+        cmocka_unit_test(packed_part),
         cmocka_unit_test(arena_suffices),
         cmocka_unit_test(arena_exhausted),
         cmocka_unit_test(depth_limit),

@@ -1,6 +1,7 @@
 #include "net/ws.h"
 
 #include "guard.h"
+#include "json/base64.h"
 #include "json/base64_avx2.h"
 #include "net/ws_mask.h"
 
@@ -523,37 +524,138 @@ static void direct(void **state) {
     free(wire);
 }
 
-static bool is_letter(char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' ||
-           c == '/';
+/* What a message said before a part of it was packed; to be freed. */
+static char *unpacked(const struct ws_msg *m, size_t *n) {
+    *n = m->n + m->packed.n / 3;
+    char *text = malloc(*n + 1), *at = text;
+    assert_non_null(text);
+    assert_true(m->packed.n % 3 == 0 && m->packed.at + m->packed.n <= m->n);
+    at = mempcpy(at, m->data, m->packed.at);
+    at += base64_encode(at, m->data + m->packed.at, m->packed.n);
+    size_t tail = m->packed.at + m->packed.n;
+    memcpy(at, m->data + tail, m->n - tail);
+    return text;
 }
 
-/* What is said to be of the Base64 alphabet is; and a long part of it is found. */
-static void letters(void **state) {
+/* The message of one frame, given in pieces as they come from a socket. */
+static void check_packed(const char *text, size_t n, size_t first, size_t step, bool packs) {
+    frame_raw(0x81, text, n);
+    struct ws_parser p;
+    ws_parser_init(&p, n);
+    struct ws_msg m = read_direct(&p, stream.p, stream.len, first, step);
+    assert_int_equal(m.kind, WS_MESSAGE);
+    size_t len;
+    char *got = unpacked(&m, &len);
+    assert_int_equal(len, n);
+    assert_memory_equal(got, text, n);
+    assert_int_equal(m.packed.n > 0, packs && base64_avx2_usable());
+    free(got);
+    ws_parser_fini(&p);
+    stream.len = 0;
+}
+
+/* Long Base64 at the beginning of a string, whatever is around it and however it is cut. */
+static void packed(void **state) {
     (void)state;
-    enum { N = 100000, FROM = 20000, TO = 90001 };
+    enum { N = 200000, FROM = 20000, TO = 190001 };
     char *text = malloc(N);
     assert_non_null(text);
-    for (unsigned other = 0; other < 256; other++) {
-        if (other != '"' && is_letter((char)other))
+    for (unsigned other = 1; other < 128; other++) {
+        if (base64_is_letter((char)other))
             continue;
         for (size_t i = 0; i < N; i++)
             text[i] = (char)(i < FROM || i >= TO ? (int)other : "Az09+/"[i % 6]);
-        frame_raw(0x82, text, N);
+        check_packed(text, N, 14 + other * 40, 1000 + other * 999, other == '"');
+        text[FROM - 1] = '"';
+        for (size_t i = 0; i < 5; i++) /* the end at every place of a group, and of a vector */
+            check_packed(text, N - 10000 + other + i, 14 + other * 40 + i, 20000 + other * 499,
+                         true);
+    }
+    free(text);
+}
+
+/* Pieces of single bytes are not packed; what follows them is, from where the letters begin. */
+static void packed_late(void **state) {
+    (void)state;
+    enum { N = 200000 };
+    char *text = malloc(N);
+    assert_non_null(text);
+    for (size_t i = 0; i < N; i++)
+        text[i] = i == 5 ? '"' : "Zm9v"[i % 4];
+    for (size_t step = 1; step < 70000; step = step * 3 + 1) {
+        check_packed(text, N, 14, step, step >= 2 * WS_PACK_MIN);
+        check_packed(text, N, 15 + step, 100000, true);
+    }
+    text[N - 70000] = 'x'; /* a letter changes nothing, anything else ends it */
+    check_packed(text, N, 50, 65536, true);
+    text[N - 70000] = '\\';
+    check_packed(text, N, 50, 65536, true);
+    text[4] = '\\';
+    check_packed(text, N, 50, 65536, true); /* the reader of the JSON will see */
+    text[5] = '\'';
+    check_packed(text, N, 50, 65536, false);
+    free(text);
+}
+
+/* Over several frames, and up to the maximum: the length counts as it was sent. */
+static void packed_fragments(void **state) {
+    (void)state;
+    enum { PART = 70000 };
+    char *part = malloc(PART);
+    assert_non_null(part);
+    for (size_t i = 0; i < PART; i++)
+        part[i] = i == 7 ? '"' : "QUJD"[i % 4];
+    for (size_t lack = 0; lack < 2; lack++) {
+        frame_raw(0x01, part, PART);
+        frame_raw(0x89, "ping", 4);
+        frame_raw(0x00, part + 8, PART - 8);
+        frame_raw(0x80, "==\"}", 4);
         struct ws_parser p;
-        ws_parser_init(&p, N);
-        struct ws_msg m =
-            read_direct(&p, stream.p, stream.len, 14 + other * 40, 1000 + other * 999);
-        assert_int_equal(m.kind, WS_MESSAGE);
-        assert_memory_equal(m.data, text, N);
-        size_t at = m.letters.n > 0 ? (size_t)(m.letters.p - m.data) : FROM;
-        assert_true(at >= FROM && at + m.letters.n <= TO);
-        if (base64_avx2_usable())
-            assert_true(at < FROM + 4096 && at + m.letters.n > TO - 4096);
+        ws_parser_init(&p, 2 * PART - 4 - lack);
+        struct ws_msg m = {.kind = WS_NONE};
+        for (size_t off = 0; off < stream.len && m.kind != WS_MESSAGE && m.kind != WS_FAIL;)
+            off += ws_feed(&p, stream.p + off, MIN(stream.len - off, (size_t)50001), &m);
+        assert_int_equal(m.kind, lack > 0 ? WS_FAIL : WS_MESSAGE);
+        if (lack > 0) {
+            assert_int_equal(m.code, 1009);
+        } else {
+            size_t n;
+            char *got = unpacked(&m, &n);
+            assert_int_equal(n, 2 * PART - 4);
+            assert_memory_equal(got, part, PART);
+            assert_memory_equal(got + PART, part + 8, PART - 8);
+            assert_memory_equal(got + n - 4, "==\"}", 4);
+            free(got);
+        }
         ws_parser_fini(&p);
         stream.len = 0;
     }
-    free(text);
+    free(part);
+}
+
+/* Alone: whole vectors, nothing from the first bad one on, in place and not a byte behind. */
+static void unmask_base64(void **state) {
+    (void)state;
+    static const uint8_t mask[4] = {0x5A, 0x01, 0xFE, 0x80};
+    char plain[400], want[300];
+    for (size_t i = 0; i < sizeof plain; i++)
+        plain[i] = "Zm9vYmFy+/09"[i * 7 % 12];
+    for (size_t n = 0; n <= sizeof plain; n++) {
+        for (unsigned c = 0; c < 256 && n % 64 == 5; c++) {
+            char kept = plain[n / 2];
+            plain[n / 2] = (char)c;
+            char *text = guard_tail(&memory, n);
+            for (size_t i = 0; i < n; i++)
+                text[i] = (char)(plain[i] ^ mask[(i + 3) % 4]);
+            size_t most = base64_is_letter((char)c) ? n / 64 * 64 : n / 2 / 64 * 64;
+            size_t took = ws_unmask_base64(text, text, n, mask, 3);
+            assert_int_equal(took, base64_avx2_usable() ? most : 0);
+            struct err e = ERR_INIT;
+            assert_int_equal(base64_decode(want, plain, took, &e), took / 4 * 3);
+            assert_memory_equal(text, want, took / 4 * 3);
+            plain[n / 2] = kept;
+        }
+    }
 }
 
 /* Each byte alone among letters, at every place of the vectors. */
@@ -570,7 +672,7 @@ static void one_among_letters(void **state) {
             dst = guard_tail(&memory, sizeof plain);
             bool all = ws_unmask(dst, masked, sizeof plain, mask, 3);
             assert_memory_equal(dst, plain, sizeof plain);
-            assert_int_equal(all, is_letter((char)c) && base64_avx2_usable());
+            assert_int_equal(all, base64_is_letter((char)c) && base64_avx2_usable());
         }
     }
 }
@@ -606,7 +708,10 @@ int main(void) {
         cmocka_unit_test(headers),
         cmocka_unit_test(accept_key),
         cmocka_unit_test(direct),
-        cmocka_unit_test(letters),
+        cmocka_unit_test(packed),
+        cmocka_unit_test(packed_late),
+        cmocka_unit_test(packed_fragments),
+        cmocka_unit_test(unmask_base64),
         cmocka_unit_test(one_among_letters),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
