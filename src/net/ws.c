@@ -210,9 +210,11 @@ static size_t ws_split_tail(const char *p, size_t n) {
 static void ws_check_text(struct ws_parser *p) {
     if (p->msg_opcode != WS_TEXT || p->not_text || p->msg.len == 0)
         return;
-    size_t end = p->msg.len - (p->fin && p->left == 0 ? 0 : ws_split_tail(p->msg.p, p->msg.len));
-    p->not_text = !utf8_valid(p->msg.p + p->valid, end - p->valid);
-    p->valid = end;
+    const char *from = p->msg.p + p->valid; /* what is before it may be packed */
+    size_t n = p->msg.len - p->valid;
+    n -= p->fin && p->left == 0 ? 0 : ws_split_tail(from, n);
+    p->not_text = !utf8_valid(from, n);
+    p->valid += n;
 }
 
 /* A whole piece is of the alphabet: packing begins where it does, if that is where a string does. */

@@ -30,7 +30,9 @@ struct ws_part {
     size_t at, n;
 };
 
+#ifndef WS_PACK_MIN      /* fuzz targets set a smaller one */
 #define WS_PACK_MIN 4096 /* characters of the alphabet in sequence, in one piece of input */
+#endif
 
 struct ws_msg {
     enum ws_kind kind;

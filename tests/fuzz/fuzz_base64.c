@@ -68,6 +68,26 @@ static void check_reason(const char *text, size_t n, const char *message) {
     }
 }
 
+/* The same with any part of the characters in front packed. */
+static void check_rest(const char *text, size_t n, ssize_t want, const unsigned char *bytes,
+                       const char *message) {
+    size_t letters = 0;
+    while (letters < n && in_alphabet(text[letters]))
+        letters++;
+    for (size_t groups = 0; groups <= letters / 4; groups += 1 + groups / 2) {
+        size_t packed = 3 * groups;
+        char *mixed = malloc(n - groups + 1);
+        REQUIRE(mixed != NULL);
+        _cleanup_err_ struct err e = ERR_INIT;
+        REQUIRE(base64_decode(mixed, text, 4 * groups, &e) == (ssize_t)packed);
+        memcpy(mixed + packed, text + 4 * groups, n - 4 * groups);
+        REQUIRE(base64_decode_rest(mixed, n - groups, packed, &e) == want);
+        REQUIRE(want < 0 ? strcmp(err_msg(&e), message) == 0
+                         : want == 0 || memcmp(mixed, bytes, (size_t)want) == 0);
+        free(mixed);
+    }
+}
+
 static void check_decode(const char *text, size_t n) {
     unsigned char *dst = malloc(base64_decoded_max(n)), *want = malloc(base64_decoded_max(n));
     char *same = malloc(n + 1);
@@ -79,6 +99,8 @@ static void check_decode(const char *text, size_t n) {
     REQUIRE(r <= 0 || memcmp(dst, want, (size_t)r) == 0);
     if (r < 0)
         check_reason(text, n, err_msg(&e));
+    if (n > 0)
+        check_rest(text, n, r, dst, r < 0 ? err_msg(&e) : "");
     if (n > 0)
         memcpy(same, text, n);
     REQUIRE(base64_decode(same, same, n, &e) == r);

@@ -633,6 +633,31 @@ static void packed_fragments(void **state) {
     free(part);
 }
 
+/* Packed bytes that look like the beginning of a character, before the rest of one. */
+static void packed_no_text(void **state) {
+    (void)state;
+    enum { N = 9001 };
+    char text[N];
+    memset(text, '/', N);
+    text[0] = '"';
+    text[N - 1] = '\xBC';
+    frame_raw(0x01, text, N);
+    struct ws_parser p;
+    ws_parser_init(&p, N + 1);
+    struct ws_msg m;
+    assert_int_equal(ws_feed(&p, stream.p, stream.len - 1, &m), stream.len - 1);
+    assert_int_equal(p.packed.n > 0, base64_avx2_usable());
+    assert_int_equal(ws_feed(&p, stream.p + stream.len - 1, 1, &m), 1);
+    assert_int_equal(m.kind, WS_NONE);
+    stream.len = 0;
+    frame_raw(0x80, "x", 1);
+    assert_int_equal(ws_feed(&p, stream.p, stream.len, &m), stream.len);
+    assert_int_equal(m.kind, WS_FAIL);
+    assert_int_equal(m.code, 1007);
+    ws_parser_fini(&p);
+    stream.len = 0;
+}
+
 /* Alone: whole vectors, nothing from the first bad one on, in place and not a byte behind. */
 static void unmask_base64(void **state) {
     (void)state;
@@ -711,6 +736,7 @@ int main(void) {
         cmocka_unit_test(packed),
         cmocka_unit_test(packed_late),
         cmocka_unit_test(packed_fragments),
+        cmocka_unit_test(packed_no_text),
         cmocka_unit_test(unmask_base64),
         cmocka_unit_test(one_among_letters),
     };
