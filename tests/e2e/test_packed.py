@@ -21,8 +21,10 @@ from harness.waiting import until
 from harness.ws import CONT, PING, PONG, TEXT, frame, head
 
 LIMIT = 64 * MIB
-KEY = b"\x9c\x00\xff\x35"
-DATA = random.Random(1).randbytes(6_000_001)
+# Makes a B a C, so that letters stay letters when the mask is out of step.
+KEY = b"\0\0\1\1"
+NOISE = random.Random(1).randbytes(6_000_001)
+DATA = NOISE[:21_000] + b"\x04\x10\x41" * 8000 + NOISE[45_000:]  # "BBBB" in between
 RUN = b64(DATA[:75_000])  # 100,000 letters
 PREFIX = re.compile(r"failed to parse .{,20}message from exec-server (stdio|websocket \S+): ")
 
@@ -100,12 +102,12 @@ def compare(client, lines, text, path, forms=(whole, open_ended)):
     return expected
 
 
-def request(method, params, ident="7"):
+def call(method, params, ident="7"):
     return f'{{"id":{ident},"method":"{method}","params":{params}}}'
 
 
 def write(*members):
-    return request("fs/writeFile", "{" + ",".join(members) + "}")
+    return call("fs/writeFile", "{" + ",".join(members) + "}")
 
 
 def data_of(text):
@@ -121,9 +123,9 @@ STATUS = '{"id":7,"method":"environment/status"'
 WRITTEN, READY = {}, {"status": "ready"}
 CASES = {
     "id": ('{"id":"RUN","method":"environment/status"}', READY),
-    "id, unknown method": (request("none", "{}", '"RUN"'), ""),
+    "id, unknown method": (call("none", "{}", '"RUN"'), ""),
     "id with more": ('{"id":"RUN é\\n","method":"environment/status"}', READY),
-    "id, data": (request("fs/writeFile", "{" + PATH + "," + data_of("RUN") + "}", '"RUN"'),
+    "id, data": (call("fs/writeFile", "{" + PATH + "," + data_of("RUN") + "}", '"RUN"'),
                  WRITTEN),
     "method": ('{"id":7,"method":"' + RUN[:20_000] + '"}', ""),
     "method, data": (write(PATH, data_of("RUN")).replace("File", "Fil"), ""),
@@ -143,11 +145,11 @@ CASES = {
     "path, data": (write('"path":"RUN"', data_of("RUN")), ""),
     "data, path": (write(data_of("RUN"), '"path":"RUN"'), ""),
     "no path": (write(data_of("RUN")), "missing field"),
-    "path of another method": (request("fs/readFile", '{"path":"RUN"}'), ""),
-    "process": (request("process/read", '{"processId":"RUN"}'), "unknown process id "),
-    "writeId": (request("process/write", '{"writeId":"RUN","processId":"no","chunk":"RUN"}'),
+    "path of another method": (call("fs/readFile", '{"path":"RUN"}'), ""),
+    "process": (call("process/read", '{"processId":"RUN"}'), "unknown process id "),
+    "writeId": (call("process/write", '{"writeId":"RUN","processId":"no","chunk":"RUN"}'),
                 {"status": "unknownProcess"}),
-    "handle": (request("fs/writeBlock", '{"handleId":"RUN","offset":0,"chunk":"RUN"}'),
+    "handle": (call("fs/writeBlock", '{"handleId":"RUN","offset":0,"chunk":"RUN"}'),
                "file handle ID"),
     "behind a string": (STATUS + '"RUN"}', "expected"),
     "behind a string, data": (write(PATH, '"dataBase64":""RUN"'), "expected"),
@@ -176,8 +178,8 @@ CASES = {
     "control character": (write(PATH, data_of("RUN\x01")), "control character"),
     "tab": (write(PATH, data_of("RUN\tRUN")), "control character"),
     "control character behind": (write(PATH, data_of("RUN"), '"\x1f"'), "control"),
-    "params an array": (request("fs/writeFile", '["RUN"]'), ""),
-    "params a string": (request("fs/writeFile", '"RUN"'), ""),
+    "params an array": (call("fs/writeFile", '["RUN"]'), ""),
+    "params a string": (call("fs/writeFile", '"RUN"'), ""),
     "data a number": (write(PATH, '"dataBase64":7', '"zzz":"RUN"'), "invalid type"),
     "data an array": (write(PATH, '"dataBase64":["RUN"]'), "invalid type"),
     "follow a string": (write(PATH, data_of("RUN"), '"followSymlinks":"RUN"'),
@@ -217,7 +219,7 @@ def test_wrong_base64(client, lines, place, fault):
                 ("fs/writeFile", {"path": uri(place / "f"), "dataBase64": "T"}),
                 ("fs/writeBlock", {"handleId": "block", "offset": 0, "chunk": "T"}),
                 ("process/write", {"processId": "none", "chunk": "T"})]:
-            message = request(method, json.dumps(params).replace('"T"', f'"{text}"'))
+            message = call(method, json.dumps(params).replace('"T"', f'"{text}"'))
             answer, content = compare(client, lines, message, place / "f", [open_ended])
             assert (content is not None) == (method == "fs/writeFile" and "result" in answer)
             outcomes.add("error" in answer)
@@ -247,11 +249,11 @@ class Target:
             self.params = {"processId": self.process.name}
         self.answer = {"status": "accepted"} if self.process else {}
 
-    def encode(self, data, before=True, **more):
-        """Id and text of a request, its bytes behind or before the other params."""
-        params, text = {**self.params, **more}, {self.member: b64(data)}
+    def encode(self, data, before=True):
+        """Id and text of a request; before: the other params come before the data."""
+        own = {self.member: b64(data)}
         ident, text = self.client.encode(
-            self.method, {**params, **text} if before else {**text, **params})
+            self.method, {**self.params, **own} if before else {**own, **self.params})
         return ident, text.encode()
 
     def arrived(self):
@@ -280,21 +282,22 @@ def deliver(client, method, place, before, send):
 
 
 @pytest.fixture(params=["fs/writeFile", "fs/writeBlock", "process/write"])
-def method(request):  # pylint: disable=redefined-outer-name
+def method(request):
     return request.param
 
 
 @pytest.fixture(params=[True, False], ids=["last", "first"])
-def before(request):  # pylint: disable=redefined-outer-name
+def before(request):
     """Whether the other params come before the data."""
     return request.param
 
 
-@pytest.mark.parametrize("key", [KEY, bytes(4)], ids=bytes.hex)
-def test_one_frame(client, place, method, before, key):
-    """With blanks in front, so that the letters begin where the server begins to look."""
+@pytest.mark.parametrize("key, shift", [(bytes(4), 0), (b"\x9c\x00\xff\x35", 0), (KEY, 3)],
+                         ids=["plain", "masked", "shifted"])
+def test_one_frame(client, place, method, before, key, shift):
+    """With blanks in front, so that the letters begin where the server begins to look, or later."""
     def send(text, start):
-        blanks = b" " * (-start % 4096)
+        blanks = b" " * ((shift - start) % 4096)
         client.transport.send_bytes(frame(TEXT, blanks + text + b" " * 70_000, key=key))
     deliver(client, method, place, before, send)
 
@@ -307,12 +310,10 @@ def test_frames(client, place, method, before, sizes):
     def send(text, start):
         frames = in_frames(cut(text, start, sizes))
         client.transport.send_bytes(b"".join([*frames[:2], masked(PING, b"p"), *frames[2:]]))
-        got = client.transport.receive_frame()
-        # A message of two frames may be answered first.
-        if got.opcode != PONG and len(frames) == 2:
+        while (got := client.transport.receive_frame()).opcode != PONG:
+            assert len(frames) == 2, "answer to half a message"
             client.file(got.payload)
-            got = client.transport.receive_frame()
-        assert (got.opcode, got.payload) == (PONG, b"p")
+        assert got.payload == b"p"
     deliver(client, method, place, before, send)
 
 
@@ -353,7 +354,7 @@ def test_pipelined(fleet, place, lanes, form):
     expected, stream = {ident: first.answer}, form(text.decode())
     for i in range(12):
         if i % 4 == 3:
-            ident, text = client.encode("environment/status", {"zzz": RUN * 3})
+            ident, text = client.encode("environment/status", zzz=RUN * 3)
             answer = {"status": "ready"}
         else:
             # Those for a file say the same twice, those for a process are added up.
