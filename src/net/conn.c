@@ -371,7 +371,8 @@ static void conn_stash(struct conn *c, const char *data, size_t n) {
 }
 
 bool conn_message_owns(const struct conn_message *m) {
-    return m->memory != NULL && m->memory->p == m->p && m->n >= m->memory->cap / 2;
+    size_t sent = m->n + m->packed.n / 3;
+    return m->memory != NULL && m->memory->p == m->p && sent >= m->memory->cap / 2;
 }
 
 struct buf conn_message_take(const struct conn_message *m) {
@@ -394,8 +395,8 @@ static int conn_message_grow(struct conn_message *m, size_t n) {
 }
 
 /*
- * The bytes are moved to where their text will end, and encoded from there, piece by piece: the
- * text never reaches what is still to be read, since that grows to it.
+ * The bytes are moved up, to end where their text will, and encoded from there piece by piece: as
+ * text grows faster than it is read, the two meet at the end and not before.
  */
 int conn_message_unpack(struct conn_message *m) {
     size_t more = m->packed.n / 3, left = m->packed.n;

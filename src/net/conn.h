@@ -52,14 +52,13 @@ struct conn_message {
     char *p; /* writable */
     size_t n;
     bool utf8;             /* valid UTF-8, but for what is packed */
-    struct ws_part packed; /* Base64 that is decoded already */
-    struct buf
-        *memory; /* in which it lies, if conn_message_owns(); or NULL; not NULL if it is packed */
+    struct ws_part packed; /* Base64 that is decoded already; then there is `memory` */
+    struct buf *memory;    /* in which it lies, if conn_message_owns(); or NULL */
 };
 
 /*
- * Whether the message has memory of its own, of at most twice its size (it may have been that of a
- * larger one, net/spare.h), and that was not taken yet.
+ * Whether the message has memory of its own, of at most twice its size as it was sent (it may have
+ * been that of a larger one, net/spare.h), and that was not taken yet.
  */
 bool conn_message_owns(const struct conn_message *m);
 

@@ -129,6 +129,8 @@ size_t ws_unmask_base64(char *dst, const char *src, size_t n, const uint8_t mask
         return ws_mask_base64_avx512(dst, src, n, rot);
     if (base64_avx2_usable())
         return ws_mask_base64_avx2(dst, src, n, rot);
+#else
+    (void)dst, (void)src, (void)n, (void)mask, (void)phase;
 #endif
     return 0;
 }

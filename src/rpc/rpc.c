@@ -370,41 +370,42 @@ static void rpc_dispatch(struct rpc_peer *p, const struct envelope *env,
     }
 }
 
-/* Parses a message as it is into the host's document. 0, or -EINVAL with the reason. */
-static int rpc_parse_once(struct rpc_peer *p, const struct conn_message *m, struct envelope *env,
-                          struct err *e) {
-    struct str packed = {m->p + m->packed.at, m->packed.n};
-    int r = json_parse_packed(&p->host->doc, (struct str){m->p, m->n}, packed, e);
-    if (r == -ENOMEM)
-        return err_set(e, ERR_INVALID_REQUEST, "out of memory");
-    return r < 0 ? r : envelope_read(json_root(&p->host->doc), env, e);
-}
-
-/* Whether what is packed is the parameter that the method of a request wants so. */
-static bool rpc_wants_packed(const struct rpc_peer *p, const struct conn_message *m,
-                             const struct envelope *env) {
-    const struct rpc_method *method =
-        env->kind == ENVELOPE_REQUEST ? rpc_find(p->host, env->method) : NULL;
-    if (method == NULL || method->base64 == NULL || env->params == NULL ||
-        env->params->type != JSON_OBJECT)
+/* Whether what is packed is the parameter that the method of a parsed message wants so. */
+static bool rpc_wants_packed(const struct rpc_peer *p, const struct conn_message *m) {
+    const struct json_node *root = json_root(&p->host->doc);
+    if (root->type != JSON_OBJECT)
         return false;
-    const struct json_node *v = json_get(env->params, method->base64);
+    const struct json_node *name = json_get(root, "method"), *params = json_get(root, "params");
+    if (name == NULL || name->type != JSON_STRING || params == NULL || params->type != JSON_OBJECT)
+        return false;
+    const struct rpc_method *method = rpc_find(p->host, json_str(name));
+    if (method == NULL || method->base64 == NULL)
+        return false;
+    const struct json_node *v = json_get(params, method->base64);
     return v != NULL && v->type == JSON_STRING && v->p == m->p + m->packed.at;
 }
 
-/* The same, and whatever else is packed becomes text again. */
+/*
+ * Parses a message into the host's document. 0, or -EINVAL with the reason. What is packed and not
+ * wanted so becomes text again, before anybody else looks at it.
+ */
 static int rpc_parse(struct rpc_peer *p, struct conn_message *m, struct envelope *env,
                      struct err *e) {
     if (!m->utf8 && !utf8_valid(m->p, m->n))
         return err_set(e, ERR_INVALID_REQUEST, "invalid UTF-8");
-    int r = rpc_parse_once(p, m, env, e);
-    if (m->packed.n == 0 || (r == 0 && rpc_wants_packed(p, m, env)))
-        return r;
-    err_fini(e);
-    *e = ERR_INIT;
-    if (conn_message_unpack(m) < 0)
+    struct json_doc *doc = &p->host->doc;
+    struct str packed = {m->p + m->packed.at, m->packed.n};
+    int r = json_parse_packed(doc, (struct str){m->p, m->n}, packed, e);
+    if (packed.n > 0 && (r < 0 || !rpc_wants_packed(p, m))) {
+        err_fini(e);
+        *e = ERR_INIT;
+        r = conn_message_unpack(m);
+        if (r == 0)
+            r = json_parse(doc, m->p, m->n, e);
+    }
+    if (r == -ENOMEM)
         return err_set(e, ERR_INVALID_REQUEST, "out of memory");
-    return rpc_parse_once(p, m, env, e);
+    return r < 0 ? r : envelope_read(json_root(doc), env, e);
 }
 
 /* -- order -- */
