@@ -12,6 +12,7 @@ import time
 
 import filesets
 import sandboxes
+from rounds import Rounds
 from servers import running
 
 MB = 1000 * 1000
@@ -110,9 +111,23 @@ class Results:
     def __init__(self):
         self.values = {}
         self.errors = {}
+        self.marked = []  # lists that got a value since mark()
+        self.repeated = 0
 
     def add(self, figure, name, value):
-        self.values.setdefault(figure, {}).setdefault(name, []).append(value)
+        values = self.values.setdefault(figure, {}).setdefault(name, [])
+        values.append(value)
+        self.marked.append(values)
+
+    def mark(self):
+        self.marked = []
+
+    def take_back(self):
+        """Forgets what was added since mark()."""
+        for values in self.marked:
+            values.pop()
+        self.mark()
+        self.repeated += 1
 
     def get(self, figure, name):
         values = self.values.get(figure, {}).get(name)
@@ -135,24 +150,36 @@ class Bench:
         self.results = Results()
 
     def rounds(self, full, quick):
-        return range(quick if self.quick else full)
+        return Rounds(self.count(full, quick), self.results)
+
+    def count(self, full, quick):
+        return quick if self.quick else full
 
     def latency(self, prefix, servers, machine, rounds, measure, **options):
         """Samples of all rounds of one program make its p50 and p99."""
-        samples, cpu = {}, {}
-        for _ in rounds:
+        taken = []
+        for turn in rounds:
             for server in servers:
-                done = self.driver(measure, server, **options)
-                samples.setdefault(server.name, []).extend(done["samples"])
-                cpu[server.name] = cpu.get(server.name, 0) + done["cpu_ns"]
+                taken.append((turn, server.name, self.driver(measure, server, **options)))
             if machine:
-                done = self.driver(machine, **{k: v for k, v in options.items() if k != "millis"})
-                samples.setdefault("machine", []).extend(done["samples"])
+                own = {k: v for k, v in options.items() if k != "millis"}
+                taken.append((turn, "machine", self.driver(machine, **own)))
+        self.add_samples(prefix, taken)
+        for name in {server.name for server in servers}:
+            done = [d for turn, who, d in taken if turn.kept and who == name]
+            calls = sum(len(d["samples"]) for d in done)
+            cpu = sum(d["cpu_ns"] for d in done)
+            self.results.add(f"{prefix}_cpu", name, cpu / calls / 1e3)
+
+    def add_samples(self, prefix, taken):
+        """p50 and p99 of what was taken in the rounds that count."""
+        samples = {}
+        for turn, name, done in taken:
+            if turn.kept:
+                samples.setdefault(name, []).extend(done["samples"])
         for name, values in samples.items():
             self.results.add(f"{prefix}_p50", name, percentile(values, 0.50) / 1e3)
             self.results.add(f"{prefix}_p99", name, percentile(values, 0.99) / 1e3)
-            if name in cpu:
-                self.results.add(f"{prefix}_cpu", name, cpu[name] / len(values) / 1e3)
 
     def start(self):
         with running(self.candidates) as servers:
@@ -192,7 +219,7 @@ class Bench:
         self.bulk("pty_rate", "pty_cpu", self.rounds(5, 2), amount, 1e9 / amount, tty=True)
 
     def idle(self):
-        for _ in self.rounds(3, 1):
+        for _ in range(self.count(3, 1)):
             with running(self.candidates) as servers:
                 time.sleep(0.7)
                 for server in servers:
@@ -203,20 +230,18 @@ class Bench:
             self.results.add("file_size", candidate.name, os.stat(candidate.program).st_size / 1000)
 
     def startup(self):
-        samples = {}
-        for _ in self.rounds(8, 3):
+        taken = []
+        for turn in self.rounds(8, 3):
             for candidate in self.candidates:
                 done = self.driver("startup", command=candidate.command, env=candidate.env,
                                    count=10, warmup=2)
-                samples.setdefault(candidate.name, []).extend(done["samples"])
+                taken.append((turn, candidate.name, done))
             done = self.driver("startup", command=["/bin/echo"], count=10, warmup=2)
-            samples.setdefault("machine", []).extend(done["samples"])
-        for name, values in samples.items():
-            self.results.add("startup_p50", name, percentile(values, 0.50) / 1e3)
-            self.results.add("startup_p99", name, percentile(values, 0.99) / 1e3)
+            taken.append((turn, "machine", done))
+        self.add_samples("startup", taken)
 
     def connections(self):
-        for _ in self.rounds(3, 1):
+        for _ in range(self.count(3, 1)):
             with running(self.candidates) as servers:
                 for server in servers:
                     done = self.driver("connections", server, count=500)
@@ -224,7 +249,7 @@ class Bench:
                     self.results.add("connection", server.name, grown / done["count"] / 1000)
 
     def processes(self):
-        for _ in self.rounds(3, 1):
+        for _ in range(self.count(3, 1)):
             with running(self.candidates) as servers:
                 for server in servers:
                     done = self.driver("crowd-processes", server, count=200)
@@ -277,7 +302,7 @@ class Bench:
                          path=self.files.path("workspace/written"), **options)
 
     def slow_reader(self):
-        for _ in self.rounds(2, 1):
+        for _ in range(self.count(2, 1)):
             with running(self.candidates) as servers:
                 for server in servers:
                     done = self.driver("slow-reader", server, bytes=200 * MB, millis=3000)
@@ -298,7 +323,7 @@ class Bench:
     def fs_read(self):
         """The memory peak is that of the first read of a fresh server."""
         options = {"path": self.files.large(), "bytes": filesets.LARGE}
-        for _ in self.rounds(3, 1):
+        for _ in range(self.count(3, 1)):
             with running(self.candidates) as servers:
                 for server in servers:
                     done = self.driver("file-read", server, count=1, **options)

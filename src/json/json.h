@@ -59,9 +59,10 @@ void json_doc_trim(struct json_doc *d);
 MUST_CHECK int json_parse(struct json_doc *d, const char *text, size_t n, struct err *e);
 
 /*
- * The same for a text with a part that is none (it may be empty), which is meant to be the beginning
- * of a string: it is passed over, and n of that string counts it. If no string of the document
- * begins at packed.p, or the text is refused, that means nothing: the part was taken for text.
+ * The same for a text with a part that is none (it may be empty), which is meant to be the
+ * beginning of a string: it is passed over, and n of that string counts it. If no string of the
+ * document begins at packed.p, or the text is refused, that means nothing: the part was taken for
+ * text.
  */
 MUST_CHECK int json_parse_packed(struct json_doc *d, struct str text, struct str packed,
                                  struct err *e);

@@ -22,7 +22,7 @@ enum jsondec_kind {
     JSONDEC_STRUCT  /* nested struct described by `sub`, decoded in place at `offset` */
 };
 
-/* To be decoded with base64_decode_rest(); borrowed from the document, which the caller can write. */
+/* For base64_decode_rest(); borrowed from the document, to which the caller can write. */
 struct jsondec_base64 {
     char *p;
     size_t n, packed;

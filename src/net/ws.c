@@ -217,7 +217,7 @@ static void ws_check_text(struct ws_parser *p) {
     p->valid += n;
 }
 
-/* A whole piece is of the alphabet: packing begins where it does, if that is where a string does. */
+/* A whole piece is of the alphabet: packing begins where it does, if a string begins there. */
 static void ws_pack_begin(struct ws_parser *p) {
     size_t at = p->msg.len;
     while (at > 0 && base64_is_letter(p->msg.p[at - 1]))

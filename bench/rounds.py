@@ -1,0 +1,45 @@
+"""The rounds of a measurement. In a virtual machine the host may take the CPUs for others, and then
+everything is slow: such a round is taken again, for all programs alike."""
+
+STOLEN_MAX = 0.03  # of the CPU time of a round
+
+
+def cpu_times():
+    """Time that the host took from the CPUs, and time in all, since the machine started."""
+    with open("/proc/stat", encoding="ascii") as f:
+        times = [int(n) for n in f.readline().split()[1:9]]
+    return times[7], sum(times)
+
+
+def stolen(since):
+    """The share taken since then, by cpu_times()."""
+    now = cpu_times()
+    return (now[0] - since[0]) / max(1, now[1] - since[1])
+
+
+class Round:
+    """One round; whether it counts is known when the next one begins."""
+
+    kept = True
+
+
+class Rounds:
+    """Gives a Round for each turn, and takes back what a disturbed one has added to the results. As
+    many as there are rounds can be taken again, then they count as they are."""
+
+    def __init__(self, count, results):
+        self.count = count
+        self.results = results
+
+    def __iter__(self):
+        left, again = self.count, self.count
+        while left > 0:
+            turn, since = Round(), cpu_times()
+            self.results.mark()
+            yield turn
+            if again > 0 and stolen(since) > STOLEN_MAX:
+                turn.kept = False
+                again -= 1
+                self.results.take_back()
+            else:
+                left -= 1
