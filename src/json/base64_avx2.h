@@ -4,6 +4,7 @@
 #include "base/cpu.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -28,25 +29,6 @@ BASE64_AVX2 static inline __m256i base64_avx2_refuse(__m256i c) {
     return _mm256_and_si256(_mm256_shuffle_epi8(refused, low), _mm256_shuffle_epi8(own, high));
 }
 
-/* 32 characters of the alphabet to values. */
-BASE64_AVX2 static inline __m256i base64_avx2_values(__m256i c) {
-    const __m256i distance = BASE64_LANES(0, 63 - '/', 62 - '+', 52 - '0', -'A', -'A', 26 - 'a',
-                                          26 - 'a', 0, 0, 0, 0, 0, 0, 0, 0);
-    __m256i high = _mm256_and_si256(_mm256_srli_epi32(c, 4), _mm256_set1_epi8(0x0F));
-    __m256i slash = _mm256_cmpeq_epi8(c, _mm256_set1_epi8('/'));
-    return _mm256_add_epi8(c, _mm256_shuffle_epi8(distance, _mm256_add_epi8(high, slash)));
-}
-
-/* 32 values to 24 bytes at dst, where 32 are written. */
-BASE64_AVX2 static inline void base64_avx2_store_24(void *dst, __m256i v) {
-    v = _mm256_maddubs_epi16(v, _mm256_set1_epi32(0x01400140));
-    v = _mm256_madd_epi16(v, _mm256_set1_epi32(0x00011000));
-    v = _mm256_shuffle_epi8(v,
-                            BASE64_LANES(2, 1, 0, 6, 5, 4, 10, 9, 8, 14, 13, 12, -1, -1, -1, -1));
-    v = _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 3, 7));
-    _mm256_storeu_si256(dst, v);
-}
-
 /* Whether what follows may be called on this machine. */
 static inline int base64_avx2_usable(void) {
     return cpu_has_avx2();
@@ -61,6 +43,13 @@ size_t base64_avx2_encode(char *dst, const unsigned char *src, size_t n);
  * what decoding all n characters takes, but no more.
  */
 size_t base64_avx2_decode(unsigned char *dst, const char *src, size_t n);
+
+/*
+ * The same for characters that have to be XORed with `key` before, four at a time; only the last
+ * ones that make no vector of 64 are left. dst may be src, or a place before it, and it may write
+ * as many bytes as it takes characters.
+ */
+size_t base64_avx2_decode_masked(char *dst, const char *src, size_t n, uint32_t key);
 #else
 static inline int base64_avx2_usable(void) {
     return 0;

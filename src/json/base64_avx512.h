@@ -4,6 +4,7 @@
 #include "base/cpu.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -25,18 +26,11 @@ BASE64_AVX512 static inline __m512i base64_avx512_values(__m512i c) {
     return _mm512_permutex2var_epi8(low, c, high);
 }
 
-/* Where the three bytes of each group are, once its values were joined. */
-extern const unsigned char base64_avx512_order[64];
-
-/* 64 values to 48 bytes at dst, where 64 are written. */
-BASE64_AVX512 static inline void base64_avx512_store_48(void *dst, __m512i v) {
-    v = _mm512_maddubs_epi16(v, _mm512_set1_epi32(0x01400140));
-    v = _mm512_madd_epi16(v, _mm512_set1_epi32(0x00011000));
-    _mm512_storeu_si512(dst, _mm512_permutexvar_epi8(_mm512_loadu_si512(base64_avx512_order), v));
-}
-
 /* As base64_avx2_decode(), to less than 88 from the end. */
 size_t base64_avx512_decode(unsigned char *dst, const char *src, size_t n);
+
+/* As base64_avx2_decode_masked(). */
+size_t base64_avx512_decode_masked(char *dst, const char *src, size_t n, uint32_t key);
 #else
 static inline int base64_avx512_usable(void) {
     return 0;

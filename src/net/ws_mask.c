@@ -48,42 +48,6 @@ BASE64_AVX512 static size_t ws_mask_avx512(char *dst, const char *src, size_t n,
     *letters = _mm512_movepi8_mask(bad) == 0;
     return i;
 }
-
-AVX2 static size_t ws_mask_base64_avx2(char *dst, const char *src, size_t n,
-                                       const uint8_t mask[4]) {
-    int key;
-    memcpy(&key, mask, sizeof key);
-    const __m256i m = _mm256_set1_epi32(key);
-    size_t i = 0;
-    for (; n - i >= 64; i += 64, dst += 48) {
-        __m256i a = _mm256_loadu_si256((const __m256i *)(const void *)(src + i));
-        __m256i b = _mm256_loadu_si256((const __m256i *)(const void *)(src + i + 32));
-        a = _mm256_xor_si256(a, m);
-        b = _mm256_xor_si256(b, m);
-        __m256i bad = _mm256_or_si256(base64_avx2_refuse(a), base64_avx2_refuse(b));
-        if (!_mm256_testz_si256(bad, bad))
-            break;
-        base64_avx2_store_24(dst, base64_avx2_values(a));
-        base64_avx2_store_24(dst + 24, base64_avx2_values(b));
-    }
-    return i;
-}
-
-BASE64_AVX512 static size_t ws_mask_base64_avx512(char *dst, const char *src, size_t n,
-                                                  const uint8_t mask[4]) {
-    int key;
-    memcpy(&key, mask, sizeof key);
-    const __m512i m = _mm512_set1_epi32(key);
-    size_t i = 0;
-    for (; n - i >= 64; i += 64, dst += 48) {
-        __m512i c = _mm512_xor_si512(_mm512_loadu_si512(src + i), m);
-        __m512i v = base64_avx512_values(c);
-        if (_mm512_movepi8_mask(_mm512_or_si512(v, c)) != 0)
-            break;
-        base64_avx512_store_48(dst, v);
-    }
-    return i;
-}
 #endif
 
 /* The mask from `phase` on. */
@@ -124,11 +88,13 @@ size_t ws_unmask_base64(char *dst, const char *src, size_t n, const uint8_t mask
                         uint64_t phase) {
 #if defined(__x86_64__)
     uint8_t rot[8];
+    uint32_t key;
     ws_mask_turn(rot, mask, phase);
+    memcpy(&key, rot, sizeof key);
     if (base64_avx512_usable())
-        return ws_mask_base64_avx512(dst, src, n, rot);
+        return base64_avx512_decode_masked(dst, src, n, key);
     if (base64_avx2_usable())
-        return ws_mask_base64_avx2(dst, src, n, rot);
+        return base64_avx2_decode_masked(dst, src, n, key);
 #else
     (void)dst, (void)src, (void)n, (void)mask, (void)phase;
 #endif
