@@ -18,6 +18,9 @@
 /* How long a device may refuse to take more. */
 #define FILE_DEVICE_MS 10000
 
+/* Bytes written at a time. For more the kernel takes larger blocks of memory, which are colder. */
+#define FILE_WRITE_MAX (256u << 10)
+
 #define FILE_DAY (24 * 60 * 60) /* seconds */
 
 /* The most that a text quotes of a path, and its replacements of single bytes. */
@@ -238,7 +241,7 @@ static int file_wait_writable(int fd) {
 int fs_write_all(int fd, const void *src, size_t n) {
     bool waited = false; /* since the last byte: what takes nothing then says EAGAIN for ever */
     for (size_t done = 0; done < n;) {
-        ssize_t r = write(fd, (const char *)src + done, n - done);
+        ssize_t r = write(fd, (const char *)src + done, MIN(n - done, (size_t)FILE_WRITE_MAX));
         if (r == 0)
             return -EIO;
         if (r < 0 && errno == EINTR)
