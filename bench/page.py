@@ -20,8 +20,7 @@ td:first-child, th:first-child { text-align: left; white-space: pre; }
 def machine_of(about):
     return (f"{about['date']}, {about['cpus']} x {about['cpu']}, Linux {about['kernel']}, "
             f"load {about['load'][0]:.1f} to {about['load_after'][0]:.1f}, "
-            f"{about['stolen']:.1%} of the CPU time taken by the host, "
-            f"{about['repeated']} rounds repeated")
+            f"{about['stolen']:.1%} stolen by the host, {about['repeated']} rounds repeated")
 
 
 def ratio_rows(rows):
