@@ -12,7 +12,7 @@ import time
 
 import filesets
 import sandboxes
-from rounds import Rounds
+from rounds import Patience, Rounds
 from servers import running
 
 MB = 1000 * 1000
@@ -113,6 +113,7 @@ class Results:
         self.errors = {}
         self.marked = []  # lists that got a value since mark()
         self.repeated = 0
+        self.patience = Patience()
 
     def add(self, figure, name, value):
         values = self.values.setdefault(figure, {}).setdefault(name, [])

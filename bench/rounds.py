@@ -1,7 +1,10 @@
 """The rounds of a measurement. In a virtual machine the host may take the CPUs for others, and then
-everything is slow: such a round is taken again, for all programs alike."""
+everything is slow: such a round is taken again, for all programs alike, when the host is quiet."""
+
+import time
 
 STOLEN_MAX = 0.03  # of the CPU time of a round
+PATIENCE = 180  # seconds that a run may wait for the host, in all
 
 
 def cpu_times():
@@ -15,6 +18,22 @@ def stolen(since):
     """The share taken since then, by cpu_times()."""
     now = cpu_times()
     return (now[0] - since[0]) / max(1, now[1] - since[1])
+
+
+class Patience:
+    """What is left of it."""
+
+    def __init__(self):
+        self.left = PATIENCE
+
+    def wait(self):
+        """Until the host has taken little for two seconds."""
+        calm = 0
+        while calm < 2 and self.left > 0:
+            since = cpu_times()
+            time.sleep(1)
+            calm = calm + 1 if stolen(since) < STOLEN_MAX / 2 else 0
+            self.left -= 1
 
 
 class Round:
@@ -41,5 +60,6 @@ class Rounds:
                 turn.kept = False
                 again -= 1
                 self.results.take_back()
+                self.results.patience.wait()
             else:
                 left -= 1
