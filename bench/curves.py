@@ -56,10 +56,14 @@ class Curves:
                             self.crowd_point(prefix, server, size,
                                              self.driver(measure, server, count=size))
                         except BenchError as e:
-                            if server.name == "ours":
-                                raise
+                            self.excuse(server, e, prefix, f"{size} {prefix}")
                             able.remove(candidate)
-                            self.notes[prefix] = f"reference at {size} {prefix}: {e}"
+
+    def excuse(self, server, error, curve, where):
+        """The reference may fail somewhere; that is noted, and the curve goes on."""
+        if server is None or server.name == "ours":
+            raise error
+        self.notes[curve] = f"{error} (at {where})"
 
     def crowd_point(self, prefix, server, size, done):
         self.add(f"{prefix}_memory", server.name, size, done["rss_after"] / MB)
@@ -80,8 +84,11 @@ class Curves:
                     targets = [(s.name, "bulk", s) for s in servers]
                     targets.append(("machine", "machine-bulk", None))
                     for name, measure, server in targets:
-                        done = self.driver(measure, server, bytes=size)
-                        self.add("output_time", name, size, done["wall_ns"] / 1e6)
+                        try:
+                            done = self.driver(measure, server, bytes=size)
+                            self.add("output_time", name, size, done["wall_ns"] / 1e6)
+                        except BenchError as e:
+                            self.excuse(server, e, "output", f"{size} bytes of output")
 
     def entries(self):
         with running(self.candidates) as servers:

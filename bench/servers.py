@@ -100,7 +100,8 @@ class Driver:
                               text=True, timeout=200, check=False)
         if done.returncode != 0:
             text = done.stderr.strip() or f"driver ended with {done.returncode}"
-            raise BenchError(text.removeprefix("bench: "))
+            who = f"{server.name}: " if server is not None else ""
+            raise BenchError(who + text.removeprefix("bench: "))
         return json.loads(done.stdout)
 
 
