@@ -1,6 +1,7 @@
 """The rounds of a measurement. In a virtual machine the host may take the CPUs for others, and then
 everything is slow: such a round is taken again, for all programs alike, when the host is quiet."""
 
+import sys
 import time
 
 STOLEN_MAX = 0.03  # of the CPU time of a round
@@ -30,6 +31,7 @@ class Patience:
         """Until the host has taken little for two seconds."""
         calm = 0
         while calm < 2 and self.left > 0:
+            print(".", end="", file=sys.stderr, flush=True)
             since = cpu_times()
             time.sleep(1)
             calm = calm + 1 if stolen(since) < STOLEN_MAX / 2 else 0

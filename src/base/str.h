@@ -41,6 +41,16 @@ static inline char *str_dup(struct str s) {
     return z;
 }
 
+/* Cuts n bytes off the front: where they are, or NULL when there are fewer. */
+static inline const char *str_take(struct str *s, size_t n) {
+    if (s->n < n)
+        return NULL;
+    const char *p = s->p;
+    s->p += n;
+    s->n -= n;
+    return p;
+}
+
 static inline bool str_has_nul(struct str s) {
     return s.n > 0 && memchr(s.p, 0, s.n) != NULL;
 }

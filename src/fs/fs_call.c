@@ -51,26 +51,23 @@ int fs_call_encode(const struct fs_call *c, struct buf *b) {
 
 /* Takes n bytes off the front. */
 static bool call_take(struct str *in, void *out, size_t n) {
-    if (in->n < n)
-        return false;
-    memcpy(out, in->p, n);
-    in->p += n;
-    in->n -= n;
-    return true;
+    const char *p = str_take(in, n);
+    if (p != NULL)
+        memcpy(out, p, n);
+    return p != NULL;
 }
 
 static bool call_take_text(struct str *in, const char **out) {
     uint32_t n;
     *out = NULL;
-    if (!call_take(in, &n, sizeof n) || n > in->n)
+    if (!call_take(in, &n, sizeof n))
         return false;
     if (n == 0)
         return true;
-    if (strnlen(in->p, n) != n - 1)
+    const char *p = str_take(in, n);
+    if (p == NULL || strnlen(p, n) != n - 1)
         return false;
-    *out = in->p;
-    in->p += n;
-    in->n -= n;
+    *out = p;
     return true;
 }
 

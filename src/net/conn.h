@@ -22,6 +22,7 @@
 #include "base/buf.h"
 #include "loop/loop.h"
 #include "net/auth.h"
+#include "net/conn_message.h"
 #include "net/http.h"
 #include "net/outq.h"
 #include "net/sock.h"
@@ -46,27 +47,6 @@
 #define CONN_GOODBYE_MS 10000        /* to send what is queued after the peer's end of file */
 
 struct conn;
-
-/* A whole message, and what is known of it already. */
-struct conn_message {
-    char *p; /* writable */
-    size_t n;
-    bool utf8;             /* valid UTF-8, but for what is packed */
-    struct ws_part packed; /* Base64 that is decoded already; then there is `memory` */
-    struct buf *memory;    /* in which it lies, if conn_message_owns(); or NULL */
-};
-
-/*
- * Whether the message has memory of its own, of at most twice its size as it was sent (it may have
- * been that of a larger one, net/spare.h), and that was not taken yet.
- */
-bool conn_message_owns(const struct conn_message *m);
-
-/* Takes it, so that the message outlasts its handling. It goes back by spare_give(). */
-struct buf conn_message_take(const struct conn_message *m);
-
-/* Makes it the text that was sent, for whoever cannot do with packed Base64. 0 or -ENOMEM. */
-MUST_CHECK int conn_message_unpack(struct conn_message *m);
 
 struct conn_ops {
     void (*open)(struct conn *c);

@@ -490,7 +490,7 @@ static void rpc_enqueue(struct rpc_peer *p, const struct conn_message *m, struct
     }
     list_append(&p->queue, &w->node);
     p->queued++;
-    p->queued_bytes += m->n;
+    p->queued_bytes += conn_message_sent(&w->message);
     if (p->queued >= RPC_QUEUE_MAX || p->queued_bytes >= RPC_QUEUE_BYTES)
         conn_pause(p->conn, true);
 }
@@ -498,7 +498,7 @@ static void rpc_enqueue(struct rpc_peer *p, const struct conn_message *m, struct
 static void rpc_unqueue(struct rpc_peer *p, struct rpc_waiting *w) {
     list_remove(&w->node);
     p->queued--;
-    p->queued_bytes -= w->message.n;
+    p->queued_bytes -= conn_message_sent(&w->message);
     if (p->queued <= RPC_QUEUE_MAX / 2 && p->queued_bytes <= RPC_QUEUE_BYTES / 2)
         conn_pause(p->conn, false);
 }

@@ -93,13 +93,8 @@ struct request_reader {
 };
 
 static const char *take(struct request_reader *r, size_t n) {
-    if (r->bad || r->in.n < n) {
-        r->bad = true;
-        return NULL;
-    }
-    const char *p = r->in.p;
-    r->in.p += n;
-    r->in.n -= n;
+    const char *p = r->bad ? NULL : str_take(&r->in, n);
+    r->bad = p == NULL;
     return p;
 }
 

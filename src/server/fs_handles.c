@@ -269,7 +269,7 @@ enum rpc_outcome fs_write_block_run(struct rpc_call *c, void *params, struct buf
     p->memory = BUF_INIT(0);
     w->data = p->data.p;
     w->n = p->data.n;
-    w->job.bytes = w->memory.len;
+    w->job.bytes = w->memory.cap;
     w->job.work = fs_write_block_work;
     w->job.finish = fs_write_block_finish;
     w->job.release = fs_write_block_release;

@@ -112,7 +112,7 @@ static enum rpc_outcome fs_op_start(struct rpc_call *c, struct fs_params *p, boo
     p->path.native = p->destination.native = NULL;
     p->memory = p->uri = BUF_INIT(0);
     op->result = BUF_INIT(FS_RESULT_MAX);
-    op->job.bytes = op->params.memory.len;
+    op->job.bytes = op->params.memory.cap;
     op->job.work = confined > 0 ? fs_op_confined_work : work;
     op->job.finish = fs_op_finish;
     op->job.release = fs_op_release;
