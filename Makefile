@@ -12,11 +12,13 @@ BENCH_ARGS ?=
 SOAK_SECONDS ?= 300
 SOAK_ARGS ?=
 PLANTED_ARGS ?=
+SUITES ?=
+VERIFY_ARGS ?=
 
 MESON_SETUP = meson setup --prefix=$(PREFIX)
 NINJA = ninja --quiet
 
-.PHONY: all run test conform real-client bench fuzz soak peers planted lint format install dist-static clean help FORCE
+.PHONY: all run test verify conform real-client bench fuzz soak peers planted lint format install dist-static clean help FORCE
 
 all: build/exec-server ## build the program at build/exec-server (default)
 
@@ -36,6 +38,11 @@ run: ## install what is missing, build, start the server (ARGS=...)
 test: ## run every test (STAGES="unit e2e" for some)
 	@tools/deps build test
 	@tests/run $(STAGES)
+
+verify: ## run every suite in full, resumable (SUITES="conform soak" for some)
+	@tools/deps build test
+	@tests/run build
+	@tests/verify/run $(VERIFY_ARGS) $(SUITES)
 
 conform: ## the same exchanges with the reference and with ours, all differences explained
 	@tools/deps build test
