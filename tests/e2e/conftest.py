@@ -14,13 +14,23 @@ from harness import procfs
 from harness.files import Files
 from harness.fleet import Fleet
 from harness.longwaits import LongWaits
-from harness.mounts import FaultFs, Mounts, private_namespace
+from harness.mounts import FaultFs, Mounts, PrivateTmp, private_namespace
 from harness.settings import BINARY, PATIENCE
 from harness.starting import Undecided
 from harness.waiting import until
 
 PR_SET_CHILD_SUBREAPER = 36
+PR_SET_THP_DISABLE = 41
 TIME_LIMIT = 120 + 3 * PATIENCE
+
+
+# Files that wait for most of their time come first, so that others run beside them.
+WAITING = ("test_timers.py",)
+
+
+def distributed(config):
+    """True in a worker of pytest-xdist."""
+    return hasattr(config, "workerinput")
 
 
 def pytest_configure(config):
@@ -35,7 +45,15 @@ def pytest_configure(config):
     # Servers must be started in it.
     private_namespace()
     # Whatever a server leaves behind becomes a child of this process, where it is seen.
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # Servers inherit it. Resident memory would depend on the host's setting of huge pages.
+    libc.prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)
+
+
+def pytest_collection_modifyitems(config, items):
+    if distributed(config):
+        items.sort(key=lambda item: item.fspath.basename not in WAITING)
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -68,14 +86,29 @@ def reap_adopted(ours):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def long_waits(request):
-    """Starts what takes half a minute at once, so that it runs beside the other tests."""
-    if not any(item.fspath.basename == "test_timers.py" for item in request.session.items):
-        yield None
-        return
+def private_tmp(request):
+    """The tests of this process have /tmp for themselves."""
+    made = PrivateTmp()
+    if distributed(request.config):
+        os.makedirs(os.path.dirname(request.config.option.basetemp), mode=0o700)
+    yield
+    made.finish()
+
+
+@pytest.fixture(scope="session")
+def long_waits(private_tmp):  # pylint: disable=redefined-outer-name,unused-argument
+    """Starts at once everything that takes half a minute."""
     waits = LongWaits()
     yield waits
     waits.finish()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def early_waits(request):
+    """Without other workers the long waits run beside the other tests."""
+    items = request.session.items
+    if not distributed(request.config) and any("long_waits" in i.fixturenames for i in items):
+        request.getfixturevalue("long_waits")
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from harness import procfs
 from harness.rpc import b64
-from harness.waiting import until
+from harness.waiting import patiently, until
 
 WORDS = {"interrupt": "SIGINT", "terminate": "SIGTERM", "kill": "SIGKILL", "hangup": "SIGHUP",
          "quit": "SIGQUIT", "usr1": "SIGUSR1", "usr2": "SIGUSR2", "winch": "SIGWINCH",
@@ -132,13 +132,16 @@ def test_waiting_writes_fail_when_the_time_is_up(client):
 
 def test_graceful_kills_what_is_left(client):
     """A descendant that ignores SIGTERM in a session of its own goes when the time is up."""
-    token = procfs.mark()
-    process = client.start(f"(trap '' TERM; exec setsid sleep {token}) & echo ready; wait")
-    procfs.wait_marked(token)
-    client.terminate(process, mode={"graceful": {"timeoutMs": 300}})
-    assert client.wait_exited(process).exited["signal"] == "SIGTERM"
-    procfs.wait_marked(token, 0)
-    client.wait_closed(process)
+    def attempt(limit):
+        token = procfs.mark()
+        process = client.start(f"(trap '' TERM; exec setsid sleep {token}) & echo ready; wait")
+        procfs.wait_marked(token)
+        client.terminate(process, mode={"graceful": {"timeoutMs": limit}})
+        client.wait_exited(process)
+        procfs.wait_marked(token, 0)
+        client.wait_closed(process)
+        return True if process.exited["signal"] == "SIGTERM" else None
+    patiently(attempt, 300)
 
 
 def test_graceful_kills_what_is_left_also_when_it_is_closed(fleet):
@@ -232,8 +235,11 @@ def test_signal_of_a_wrong_type(client, value):
 
 @pytest.mark.parametrize("tty", [False, True])
 def test_time_limit(client, tty):
-    process = client.start(POLITE, timeoutMs=300, tty=tty, pipeStdin=True)
-    client.wait_closed(process)
+    def attempt(limit):
+        process = client.start(POLITE, timeoutMs=limit, tty=tty, pipeStdin=True)
+        client.wait_closed(process)
+        return process if b"ready" in process.output() else None
+    process = patiently(attempt, 300)
     assert process.exited["timedOut"] is True and process.exit_code == 6
     assert b"bye" in process.output()
     assert client.read(process)["timedOut"] is True
@@ -245,7 +251,10 @@ def test_time_limit(client, tty):
 
 def test_time_limit_of_a_stubborn_command(client):
     """Killed some time after the limit."""
-    process = client.run(STUBBORN, timeoutMs=300)
+    def attempt(limit):
+        process = client.run(STUBBORN, timeoutMs=limit)
+        return process if b"ready" in process.output() else None
+    process = patiently(attempt, 300)
     assert process.exited["timedOut"] is True and process.exited["signal"] == "SIGKILL"
 
 
@@ -257,12 +266,15 @@ def test_time_limit_not_reached(client, limit):
 
 def test_time_limit_ends_with_the_leader(client):
     """What the leader left behind has no limit."""
-    token = procfs.mark()
-    process = client.start(f"sleep {token} & sleep 0.01; exit 4", timeoutMs=600)
-    client.wait_exited(process)
-    other = client.run("sleep 1000", timeoutMs=700)
-    assert other.exited["timedOut"] is True
-    assert "timedOut" not in process.exited and procfs.marked(token)
+    def attempt(limit):
+        token = procfs.mark()
+        process = client.start(f"sleep {token} & sleep 0.01; exit 4", timeoutMs=limit)
+        client.wait_exited(process)
+        other = client.run("sleep 1000", timeoutMs=limit + 100)
+        assert other.exited["timedOut"] is True
+        return None if "timedOut" in process.exited else (process, token)
+    process, token = patiently(attempt, 600)
+    assert procfs.marked(token)
     for pid in procfs.marked(token):
         procfs.kill(pid)
     client.wait_closed(process)

@@ -1,27 +1,19 @@
 """A server that has nothing to do does nothing."""
 
-import time
-
 from harness import procfs
+from harness.resting import sleeps, wait_rest
 from harness.waiting import until
 
 # Well below the 30 s of the ping.
-WATCHED = 4.0
-
-
-def settled(pids):
-    """Waits until all of them sleep and returns how often they have done so."""
-    until(lambda: all(procfs.state(pid) == "S" for pid in pids), "rest")
-    return {pid: procfs.switches(pid) for pid in pids}
+REST = 4.0
 
 
 def assert_asleep(server):
-    """Neither the server nor what it started wakes up."""
-    pids = [server.pid, *procfs.descendants(server.pid)]
-    until(lambda: settled(pids) == (time.sleep(0.2), settled(pids))[1], "rest")
-    before = settled(pids)
-    time.sleep(WATCHED)
-    assert settled(pids) == before
+    """Neither the server nor what it started is going to wake up soon."""
+    wait_rest(server, REST)
+    children = list(procfs.descendants(server.pid))
+    until(lambda: all(sleeps(pid, REST) for pid in children), "the children sleep")
+    wait_rest(server, REST)
 
 
 def test_nobody_connected(server):

@@ -4,6 +4,7 @@ import pytest
 
 from harness import procfs
 from harness.rpc import PATH
+from harness.waiting import patiently
 
 DISABLED = {"permissions": {"type": "disabled"}}
 
@@ -32,10 +33,13 @@ def test_direct(client, word):
 
 
 def test_direct_with_everything(client):
-    params = flat(client, "stty size; cat", size={"rows": 5, "cols": 6}, tty=True, arg0="name",
-                  timeoutMs=300)
-    process = run(client, {"direct": params})
-    assert b"5 6" in process.output() and process.exited["timedOut"] is True
+    def attempt(limit):
+        params = flat(client, "stty size; cat", size={"rows": 5, "cols": 6}, tty=True,
+                      arg0="name", timeoutMs=limit)
+        process = run(client, {"direct": params})
+        assert process.exited["timedOut"] is True
+        return True if b"5 6" in process.output() else None
+    patiently(attempt, 300)
 
 
 @pytest.mark.parametrize("word", ["prepared", "Prepared"])

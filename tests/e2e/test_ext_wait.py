@@ -3,6 +3,7 @@
 import pytest
 
 from harness import procfs
+from harness.metrics import metrics
 from harness.waiting import until
 
 KEYS = {"exited", "exitCode", "closed", "sandboxDenied", "nextSeq", "timedOut"}
@@ -119,7 +120,7 @@ def test_waiters_of_a_lost_connection(server):
 @pytest.mark.parametrize("method", ["wait", "read"])
 def test_answer_to_a_client_that_stalls(fleet, method):
     """A request that waits is answered, also when the process is forgotten meanwhile."""
-    server = fleet.start("--closed-retention", "0.2", "--allow-attach")
+    server = fleet.start("--closed-retention", "0.2", "--allow-attach", "--metrics")
     client = server.client(rcvbuf=4096)
     full = client.start("head -c 1048576 /dev/zero; read go", pipeStdin=True,
                         sink=lambda *_: None)
@@ -132,8 +133,7 @@ def test_answer_to_a_client_that_stalls(fleet, method):
     waiting = client.send(f"process/{method}", {"processId": process.name, "waitMs": 10**9})
     reads = [client.send("process/read", {"processId": full.name}) for _ in range(30)]
     # From here on nothing is received; the queue fills up.
-    before = server.rss()
-    until(lambda: server.rss() - before > 2 << 20, "a full queue")
+    until(lambda: metrics(server).get("queue_bytes", queue="output") >= 4 << 20, "a full queue")
     pid, = procfs.wait_marked(token)
     procfs.kill(pid)
     until(lambda: not procfs.descendants(server.pid).keys() & {pid}, "the end")

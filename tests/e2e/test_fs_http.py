@@ -17,6 +17,7 @@ from harness import procfs
 from harness.files import MIB, TEXTS, Files, uri
 from harness.fleet import Fleet
 from harness.http import Ended, Http, receive
+from harness.resting import wait_rest
 from harness.rpc import b64
 from harness.settings import BINARY, SANITIZED
 from harness.waiting import Deadline, until
@@ -128,18 +129,6 @@ def own(fleet):
 
 def names(place):
     return sorted(os.listdir(place))
-
-
-def wait_full(server):
-    """Waits until the server has nothing more to do: its clients do not read."""
-    def turns():
-        return procfs.status(server.pid)["voluntary_ctxt_switches"]
-
-    def idle():
-        before = turns()
-        time.sleep(0.2)
-        return procfs.state(server.pid) == "S" and turns() == before
-    until(idle, "the sockets are full")
 
 
 def check_alive(raw, place):
@@ -478,7 +467,7 @@ def test_half_close_during_a_slow_get(own, place):
     (place / "f").write_bytes(pattern(20 * MIB))
     raw = Raw(own, rcvbuf=4096)
     assert raw.begin_get(place / "f") == (200, 20 * MIB)
-    wait_full(own)
+    wait_rest(own)
     raw.sock.shutdown(socket.SHUT_WR)
     assert raw.take(20 * MIB) == pattern(20 * MIB)
     raw.wait_eof()
@@ -507,7 +496,7 @@ def test_slow_reader(own, place):
     slow = [Raw(own, rcvbuf=4096) for _ in range(8)]
     for raw in slow:
         assert raw.begin_get(place / "f") == (200, 100_000_000)
-    wait_full(own)
+    wait_rest(own)
     check_alive(other, place)
     if not SANITIZED:
         assert own.rss() - before < 4 * MIB
@@ -993,7 +982,7 @@ def test_when_all_threads_hang(own, faultfs, place):
     assert slow.begin_get(place / "big") == (200, 20 * MIB)
     slow_put.begin_put(place / "put", 2 * MIB)
     read = stream.send("readFile", place / "big")
-    wait_full(own)
+    wait_rest(own)
     raws = [Raw(own) for _ in range(THREADS - 1)]
     waiting = Raw(own)
     waiting.begin_put(place / "f", 2 * MIB)

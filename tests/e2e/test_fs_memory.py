@@ -2,16 +2,16 @@
 
 import json
 import threading
-import time
 from contextlib import contextmanager
 
 import pytest
 
 from harness import procfs
 from harness.files import MIB, Files, uri
+from harness.resting import wait_rest
 from harness.rpc import b64
 from harness.settings import SANITIZED
-from harness.waiting import until, writable
+from harness.waiting import writable
 from harness.ws import TEXT, Closed, frame
 
 
@@ -25,25 +25,13 @@ def sparse(path, size):
     return path
 
 
-def wait_idle(server):
-    """Waits until the server has nothing more to do, whatever waits for it."""
-    def turns():
-        return procfs.status(server.pid)["voluntary_ctxt_switches"]
-
-    def idle():
-        before = turns()
-        time.sleep(0.2)
-        return procfs.state(server.pid) == "S" and turns() == before
-    until(idle, "the server waits")
-
-
 @contextmanager
 def sending(action):
     """Sends from another thread, since it may take until something is read or let go."""
     thread = threading.Thread(target=action)
     thread.start()
     try:
-        yield
+        yield thread
     finally:
         thread.join()
 
@@ -65,8 +53,8 @@ def test_short_answers_of_large_requests(fleet, place):
     request = json.dumps({"id": 7, "method": "fs/readBlock",
                           "params": {"handleId": "h", "offset": 0, "len": MIB}}).encode()
     requests = frame(TEXT, request, key=b"\0\0\0\0") * count
-    with sending(lambda: files.client.transport.send_bytes(requests)):
-        wait_idle(server)
+    with sending(lambda: files.client.transport.send_bytes(requests)) as sender:
+        wait_rest(server, after=lambda: not sender.is_alive())
         check_growth(server, before, 64 * MIB, address_space)
         server.client().sync()
         files.client.wait(lambda: len(files.client.answers.get(7, ())) == count, "all answers")
@@ -82,7 +70,7 @@ def test_reads_at_a_time(fleet, place, size):
     before = server.rss()
     wanted = [files.send("readFile", sparse(place / f"f{i}", size)) for i in range(24)]
     files.client.send("environment/status")
-    wait_idle(server)
+    wait_rest(server)
     check_growth(server, before, 64 * MIB)
     other = Files(server.client())
     assert other.read(sparse(place / "other", MIB)) == bytes(MIB)
@@ -108,8 +96,7 @@ def test_writes_at_a_time(fleet, faultfs, size):
     with sending(send):
         for i in range(2):
             faultfs.hangs("write", f"hang-write.{i}")
-        wait_idle(server)
-        assert not writable(client.transport.sock, 0)
+        wait_rest(server, after=lambda: not writable(client.transport.sock, 0))
         check_growth(server, before, 240 * MIB)
         faultfs.release()
     for ident, _ in texts:

@@ -5,8 +5,9 @@ import time
 import pytest
 
 from harness import procfs
-from harness.rpc import b64, unb64
-from harness.waiting import Deadline, until
+from harness.rpc import RpcError, b64, unb64
+from harness.settings import PATIENCE
+from harness.waiting import Deadline, patiently, until
 from harness.ws import Closed
 
 ATTACHED = "session {} is already attached to another connection"
@@ -39,8 +40,9 @@ def resume(server, session):
             client.session = session
             client.notify("initialized", {})
             return client
-        assert answer["error"] == {"code": -32010, "message": ATTACHED.format(session)}
         client.close()
+        if answer["error"] != {"code": -32010, "message": ATTACHED.format(session)}:
+            raise RpcError(answer["error"])
         assert not deadline.passed(), "session stays attached"
 
 
@@ -245,17 +247,23 @@ def test_takeover_of_a_silent_connection(shared):
 
 def test_no_takeover_of_a_live_connection(shared):
     """Answering pings is enough to keep a session for longer than the 2 s."""
-    first = shared.client()
+    def answer_in_time():
+        """A connection that has answered the ping; None when this machine is too busy for it."""
+        first = shared.client()
+        params = {"clientName": "x", "resumeSessionId": first.session}
+        asked = time.monotonic()
+        assert shared.connect().error("initialize", params)[0] == -32010
+        # Pings are answered while messages are awaited.
+        until(lambda: first.transport.receive(0.05) is None and first.transport.pings, "a ping")
+        return first if time.monotonic() - asked < 1.5 else None
+    first = until(answer_in_time, "a ping answered in time")
+    end = Deadline(3.0)
+    while not end.passed():
+        first.transport.receive(0.05)
     first.sync()
     other = shared.connect()
     params = {"clientName": "x", "resumeSessionId": first.session}
-    end = Deadline(3.0)
-    while not end.passed():
-        assert other.error("initialize", params)[0] == -32010
-        # Pings are answered while messages are awaited.
-        first.transport.receive(0.05)
-    assert first.transport.pings
-    first.sync()
+    assert other.error("initialize", params)[0] == -32010
     first.close()
     other.close()
 
@@ -277,18 +285,24 @@ def test_ttl_zero_ends_the_session_at_once(fleet, how):
 
 
 def test_ttl(fleet):
-    server = fleet.start("--session-ttl", "1")
-    client = server.client()
-    token = procfs.mark()
-    client.start(["/bin/sleep", token])
-    pid, = procfs.wait_marked(token)
-    client.end()
-    # Resuming stops the clock; it starts again at the next disconnect.
-    client = resume(server, client.session)
-    client.sync()
-    assert procfs.alive(pid)
-    client.end()
-    procfs.wait_gone(pid)
+    def attempt(ttl):
+        server = fleet.start("--session-ttl", str(ttl // 1000))
+        client = server.client()
+        token = procfs.mark()
+        client.start(["/bin/sleep", token])
+        pid, = procfs.wait_marked(token)
+        client.end()
+        # Resuming stops the clock; it starts again at the next disconnect.
+        try:
+            client = resume(server, client.session)
+        except RpcError:
+            return None
+        client.sync()
+        assert procfs.alive(pid)
+        client.end()
+        procfs.wait_gone(pid, ttl / 1000 + PATIENCE)
+        return server, client
+    server, client = patiently(attempt, 1000)
     again = server.connect()
     assert again.error("initialize", {"clientName": "x", "resumeSessionId": client.session}) == (
         -32600, f"unknown session id {client.session}")

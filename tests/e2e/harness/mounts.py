@@ -2,7 +2,9 @@
 
 import ctypes
 import os
+import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -46,6 +48,24 @@ def mount(source, target, kind, flags=0, options=""):
 
 def unmount(target):
     _checked(_libc.umount2(os.fsencode(target), MNT_DETACH))
+
+
+class PrivateTmp:
+    """A /tmp of this process and its children: tests in other processes do not see each other."""
+
+    def __init__(self):
+        self.directory = None
+        if _refused:
+            return
+        self.directory = tempfile.mkdtemp(prefix="e2e-", dir="/tmp")
+        os.chmod(self.directory, 0o1777)
+        mount(self.directory, "/tmp", None, MS_BIND)
+
+    def finish(self):
+        if self.directory:
+            unmount("/tmp")
+            shutil.rmtree(self.directory, ignore_errors=True)
+            self.directory = None
 
 
 class Mounts:

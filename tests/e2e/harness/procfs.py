@@ -111,15 +111,15 @@ def rss(pid):
 
 
 def mark():
-    """An argument for sleep(1) that no other process on this machine has."""
+    """An argument for sleep(1) that no other process has."""
     return f"86400.{os.getpid()}{next(_marks):05d}"
 
 
 def marked(token):
-    """Live processes with token among their arguments."""
+    """Live descendants of this process with token among their arguments."""
     wanted = token.encode()
     found = []
-    for pid in pids():
+    for pid in descendants(os.getpid()):
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as f:
                 if wanted in f.read().split(b"\0") and alive(pid):

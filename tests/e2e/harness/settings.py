@@ -12,4 +12,4 @@ BINARY = str((ROOT / os.environ.get("EXEC_SERVER", "build/exec-server")).resolve
 SANITIZED = os.environ.get("EXEC_SERVER_SANITIZED") == "1"
 
 # Longest wait for something that should happen at once. Generous: it only delays failures.
-PATIENCE = 60.0 if SANITIZED else 20.0
+PATIENCE = 120.0 if SANITIZED else 60.0

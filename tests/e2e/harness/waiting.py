@@ -20,7 +20,7 @@ class Deadline:
         return time.monotonic() >= self.end
 
 
-def until(predicate, what, seconds=None):
+def until(predicate, what, seconds=None, every=0.005):
     """Polls until predicate() is true and returns its value; fails after the deadline."""
     deadline = Deadline(seconds)
     while True:
@@ -29,7 +29,18 @@ def until(predicate, what, seconds=None):
             return value
         if deadline.passed():
             raise AssertionError(f"did not happen in time: {what}")
-        time.sleep(0.005)
+        time.sleep(every)
+
+
+def patiently(attempt, limit):
+    """Calls attempt(limit), limit being a time that something else must fit in. Where it did not
+    since the machine is busy, attempt() returns None and is called with a longer one."""
+    while limit < 2 * PATIENCE * 1000:
+        result = attempt(limit)
+        if result is not None:
+            return result
+        limit *= 6
+    raise AssertionError(f"does not fit in {limit / 6} either")
 
 
 def ready(thing, events, seconds):
