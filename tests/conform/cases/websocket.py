@@ -141,5 +141,5 @@ async def keepalive(t):
     """The server pings every 30 s from the upgrade on, also before initialize."""
     c = await t.open()
     c.task.cancel()
-    opcode, _, payload = await asyncio.wait_for(c.ws.read_frame(), 40)
+    opcode, _, payload = await asyncio.wait_for(c.ws.read_frame(), 30 + WAIT)
     t.see("frame", [opcode, payload.decode()])

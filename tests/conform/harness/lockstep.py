@@ -10,7 +10,7 @@ import subprocess
 from .fstree import USER
 from .websocket import PING, PONG, TEXT, compact, frame, upgrade_request
 
-PATIENCE = 30.0  # seconds for an answer
+PATIENCE = 120.0  # seconds for an answer
 # In a mount namespace of its own a server can write below its directory and nowhere else.
 CONFINED = ["unshare", "--mount", "--propagation", "private", "sh", "-c",
             'mount --bind "$1" "$1" && mount -o remount,bind,ro / && shift && exec "$@"', "sh"]

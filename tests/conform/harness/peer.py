@@ -6,7 +6,7 @@ import json
 
 from .websocket import CLOSE, PING, PONG, WebSocket, compact, frame
 
-WAIT = 30.0
+WAIT = 120.0
 SENTINEL = "sentinel"
 ABSENT = object()
 

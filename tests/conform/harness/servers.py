@@ -99,7 +99,7 @@ class Side:
             stdout=asyncio.subprocess.PIPE,
             stderr=open(os.path.join(self.dir, f"{kind}.log"), "wb"), **circumstances(kind))
         os.close(program)
-        line = (await asyncio.wait_for(child.stdout.readline(), 30)).decode()
+        line = (await asyncio.wait_for(child.stdout.readline(), 120)).decode()
         if not line.startswith("ws://127.0.0.1:"):
             raise RuntimeError(f"{self.name} {kind} did not start: {line!r}")
         return child, int(line.strip().rpartition(":")[2])
@@ -113,11 +113,11 @@ class Side:
                 continue
             child.send_signal(signal.SIGTERM)
             try:
-                code = await asyncio.wait_for(child.wait(), 10)
+                code = await asyncio.wait_for(child.wait(), 120)
                 if code != 0:
                     complaints.append(f"{self.name} {kind}: exit status {code} after SIGTERM")
             except asyncio.TimeoutError:
-                complaints.append(f"{self.name} {kind}: did not end within 10 s of SIGTERM")
+                complaints.append(f"{self.name} {kind}: did not end within 120 s of SIGTERM")
                 child.kill()
                 await child.wait()
         return complaints

@@ -13,7 +13,7 @@ from .settings import BINARY, ROOT
 from .waiting import Deadline, readable
 
 CLONE_NEWNS = 0x20000
-MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_SLAVE = 1, 32, 4096, 1 << 14, 1 << 19
+MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 32, 4096, 1 << 14, 1 << 18
 MNT_DETACH = 2
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -28,10 +28,11 @@ def _checked(result):
 
 
 def private_namespace():
-    """Mounts made from now on are seen by this process and its children only, and go with them."""
+    """Mounts made from now on are seen by this process and its children only, and go with them.
+    They do not see those that the host makes."""
     try:
         _checked(_libc.unshare(CLONE_NEWNS))
-        _checked(_libc.mount(None, b"/", None, MS_REC | MS_SLAVE, None))
+        _checked(_libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None))
     except OSError as e:
         _refused.append(e)
 
