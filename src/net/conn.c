@@ -82,6 +82,11 @@ void conn_host_fini(struct conn_host *h) {
 
 /* -- output -- */
 
+uint64_t conn_tx_confirmed(const struct conn *c) {
+    size_t open = c->stdio ? 0 : sock_unconfirmed(c->io.fd);
+    return c->outq.written - MIN((uint64_t)open, c->outq.written);
+}
+
 static bool conn_wants_input(const struct conn *c) {
     if (c->input_done || c->state == CONN_FLUSHING)
         return false;

@@ -178,6 +178,18 @@ static inline size_t conn_backlog(const struct conn *c) {
     return c->outq.bytes + c->held.bytes;
 }
 
+/*
+ * Positions in all bytes ever sent: the end of what is queued, what the socket has taken, and what
+ * the peer's host has confirmed. The end is not known (UINT64_MAX) while messages are held back.
+ */
+static inline uint64_t conn_tx_end(const struct conn *c) {
+    return c->held.bytes > 0 ? UINT64_MAX : c->outq.written + c->outq.bytes;
+}
+static inline uint64_t conn_tx_written(const struct conn *c) {
+    return c->outq.written;
+}
+uint64_t conn_tx_confirmed(const struct conn *c);
+
 /* Some text, filled segments (from the host's pool; owned from now on), some text. */
 struct conn_parts {
     const struct str *before;

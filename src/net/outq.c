@@ -164,6 +164,7 @@ void outq_move(struct outq *q, struct outq *src) {
 
 static void outq_consume(struct outq *q, size_t n) {
     q->bytes -= n;
+    q->written += n;
     while (q->head != NULL) {
         struct outq_seg *s = q->head;
         size_t take = MIN(n, s->len - s->at);

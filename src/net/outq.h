@@ -49,7 +49,8 @@ void outq_seg_free(struct outq_pool *p, struct outq_seg *chain);
 struct outq {
     struct outq_pool *pool;
     struct outq_seg *head, *tail;
-    size_t bytes; /* not yet written */
+    size_t bytes;     /* not yet written */
+    uint64_t written; /* ever */
 };
 
 void outq_init(struct outq *q, struct outq_pool *pool);

@@ -1,9 +1,11 @@
 #include "net/sock.h"
 
 #include <arpa/inet.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 
 void sock_peer_name(const struct sockaddr *addr, char dst[SOCK_PEER_MAX]) {
     char ip[INET6_ADDRSTRLEN] = "?";
@@ -30,4 +32,9 @@ void sock_tune_tcp(int fd) {
     sock_set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 30);
     sock_set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 15);
     sock_set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 90000);
+}
+
+size_t sock_unconfirmed(int fd) {
+    int n;
+    return ioctl(fd, SIOCOUTQ, &n) == 0 && n > 0 ? (size_t)n : 0;
 }

@@ -1,6 +1,7 @@
 #pragma once
 /* Sockets of peers: their names, and the options they get. */
 
+#include <stddef.h>
 #include <sys/socket.h>
 
 #define SOCK_PEER_MAX 64 /* bytes of the name of a peer */
@@ -10,3 +11,6 @@ void sock_peer_name(const struct sockaddr *addr, char dst[SOCK_PEER_MAX]);
 
 /* Small packets leave at once, and a peer that is gone without a word is found out. */
 void sock_tune_tcp(int fd);
+
+/* Bytes written to a socket that the peer's host has not confirmed; 0 when the kernel cannot say. */
+size_t sock_unconfirmed(int fd);

@@ -1,9 +1,9 @@
 #include "server/job.h"
 
-#include "base/log.h"
 #include "json/jsonw.h"
 #include "server/attach.h"
 #include "server/denial.h"
+#include "server/job_retain.h"
 #include "server/job_wait.h"
 #include "server/notify.h"
 #include "server/report.h"
@@ -17,15 +17,6 @@ struct job *job_find(const struct session *s, struct str id) {
     return n ? container_of(n, struct job, node) : NULL;
 }
 
-/* -- retention of closed jobs -- */
-
-/* Forgets the output of a closed job; its entry stays. */
-static void job_drop_output(struct job *j) {
-    j->server->retained_bytes -= j->retained_bytes;
-    j->retained_bytes = 0;
-    proc_drop_output(&j->proc);
-}
-
 static void job_unlist(struct job *j) {
     if (!j->listed)
         return;
@@ -37,24 +28,7 @@ static void job_unlist(struct job *j) {
     hash_remove(&j->session->jobs, &j->node);
 }
 
-/* What an entry costs besides its output. */
-static size_t job_entry_size(const struct job *j) {
-    return sizeof *j + j->id.n + j->id_json.n + j->argv_json.n;
-}
-
-/* Takes a closed job off the retained list. */
-static void job_unretain(struct job *j) {
-    if (!j->retained)
-        return;
-    j->retained = false;
-    loop_timer_del(&j->server->loop, &j->retention);
-    list_remove(&j->link);
-    job_drop_output(j);
-    j->server->entry_bytes -= job_entry_size(j);
-}
-
-/* The entry goes; what the command left running lives on with the session. */
-static void job_expire(struct job *j) {
+void job_expire(struct job *j) {
     job_unretain(j);
     job_expire_waits(j);
     job_fail_waiters(j);
@@ -69,34 +43,6 @@ static void job_expire(struct job *j) {
 
 static void job_on_retention(struct loop_timer *t) {
     job_expire(container_of(t, struct job, retention));
-}
-
-/* Keeps the promise of bounded retention: the longest closed lose first their output, then all. */
-static void job_bound_retention(struct server *s) {
-    for (struct list *n; s->retained_bytes > s->opt->closed_output_max;) {
-        n = list_first(&s->retained);
-        job_drop_output(list_entry(n, struct job, link));
-        list_remove(n);
-        list_append(&s->emptied, n);
-    }
-    while (s->entry_bytes > SERVER_ENTRIES_MAX) {
-        struct list *n = list_first(&s->emptied);
-        if (n == NULL)
-            n = list_first(&s->retained);
-        job_expire(list_entry(n, struct job, link));
-    }
-}
-
-static void job_retain(struct job *j) {
-    struct server *s = j->server;
-    j->retained = true;
-    j->retained_bytes = proc_retained(&j->proc);
-    s->retained_bytes += j->retained_bytes;
-    s->entry_bytes += job_entry_size(j);
-    list_append(&s->retained, &j->link);
-    if (loop_timer_set(&s->loop, &j->retention, s->opt->closed_retention_ms * LOOP_MS) < 0)
-        log_error("out of memory: a closed process is kept until its session ends");
-    job_bound_retention(s);
 }
 
 /* -- what the process says -- */
@@ -162,6 +108,7 @@ static void job_on_output(struct proc *p, uint64_t seq, enum outlog_stream strea
     struct job *j = container_of(p, struct job, proc);
     j->server->metrics.output_bytes += n;
     notify_output(notify_owner(j), j, seq, stream, data, n);
+    job_note_event(j, seq);
     job_wake_waits(j);
     attach_wake(j);
 }
@@ -171,6 +118,7 @@ static void job_on_exited(struct proc *p, uint64_t seq) {
     j->sandbox_denied = j->sandboxed && denial_seen(&p->log, p->exit_code);
     report_exited(j);
     notify_exited(notify_owner(j), j, seq);
+    job_note_event(j, seq);
     job_wake_waits(j);
     attach_wake(j);
 }
@@ -179,6 +127,7 @@ static void job_on_closed(struct proc *p, uint64_t seq) {
     struct job *j = container_of(p, struct job, proc);
     j->session->running--;
     notify_closed(notify_owner(j), j, seq);
+    job_note_event(j, seq);
     job_wake_waits(j);
     attach_wake(j);
     job_pump_writes(j);
@@ -241,6 +190,9 @@ struct job *job_new(struct session *s, struct str id) {
     list_init(&j->views);
     list_init(&j->waits);
     list_init(&j->writes);
+    list_init(&j->unsent);
+    list_init(&j->output.node);
+    list_init(&j->entry.node);
     j->retention.fn = job_on_retention;
     proc_init(&j->proc, &s->server->procs, &job_ops, &s->gate, s->server->opt->retained_output);
     if (job_set_id(j, id) < 0 || hash_add(&s->jobs, &j->node, j->id) < 0) {

@@ -10,7 +10,7 @@
 struct job {
     struct hash_node node; /* in session->jobs, while `listed` */
     bool listed;
-    struct list link;        /* in server->retained or emptied, session->leftovers, server->dying */
+    struct list link;        /* in session->leftovers, server->dying */
     struct session *session; /* NULL once the session has ended */
     struct server *server;
     char session_name[SESSION_LOGGED + 1]; /* of the session it began in, for logs */
@@ -35,11 +35,16 @@ struct job {
     struct list waits;           /* struct job_wait */
     struct list views;           /* struct attach: connections that watch */
     struct list writes;          /* struct job_write, in order */
-    bool retained;               /* closed, in server->retained or server->emptied */
-    struct loop_timer retention;
+    /* Of a closed one (job_retain.h). */
+    struct retention_item output, entry; /* its parts of the server's bounds */
+    struct loop_timer retention;         /* until it is forgotten */
+    struct list unsent;                  /* in session->unsent */
+    /* What its client has of its events. */
+    uint64_t sent_at;         /* where the last one sent ends on the connection (conn_tx_end()) */
+    uint64_t missed_seq;      /* the last one that was not sent, or may have been lost; 0 = none */
+    uint64_t lost_seq;        /* of the last output that had to go; 0 = none */
     struct loop_timer cancel; /* set: to be terminated when it has started, at the latest then */
     uint64_t cancel_grace_ms; /* how */
-    size_t retained_bytes;    /* its part of server->retained_bytes */
 };
 
 /* The job with that id, or NULL. */
@@ -53,6 +58,9 @@ struct job *job_new(struct session *s, struct str id);
  * the job's; on failure the job is freed.
  */
 MUST_CHECK int job_start(struct job *j, const struct spawn_spec *spec);
+
+/* Forgets a closed job; what the command left running lives on with the session. */
+void job_expire(struct job *j);
 
 /* Frees a job that never had a process. */
 void job_free(struct job *j);

@@ -1,6 +1,7 @@
 #include "server/job_wait.h"
 
 #include "json/base64.h"
+#include "server/job_retain.h"
 #include "server/notify.h"
 #include "server/status.h"
 
@@ -70,6 +71,14 @@ static int job_put_chunks(const struct job *j, const struct job_query *q, struct
     return 0;
 }
 
+/* The last event that an answer tells of which the last chunk is `last` (0: there was none). */
+static uint64_t job_read_covers(const struct job *j, const struct job_query *q, uint64_t last) {
+    const struct proc *p = &j->proc;
+    if (outlog_find(&p->log, MAX(last, q->after)) < p->log.count)
+        return last;                                     /* there is more */
+    return q->after < p->next_seq ? p->next_seq - 1 : 0; /* beyond all numbers: it only waits */
+}
+
 static int job_put_read(struct job *j, const struct job_query *q, struct buf *b) {
     uint64_t last = 0;
     int r = buf_putz(b, "{\"chunks\":[");
@@ -77,10 +86,21 @@ static int job_put_read(struct job *j, const struct job_query *q, struct buf *b)
         r = job_put_chunks(j, q, b, &last);
     uint64_t next = q->limited && last != 0 ? last + 1 : j->proc.next_seq;
     if (r == 0)
-        r = buf_putf(b, "],\"nextSeq\":%" PRIu64 ",\"failure\":null,", next);
+        r = buf_putf(b, "],\"nextSeq\":%" PRIu64 ",\"failure\":", next);
+    if (r == 0 && job_has_lost(j, q->after))
+        r = buf_putf(b,
+                     "\"output of the process was dropped: closed processes retain at most %zu "
+                     "bytes\",",
+                     j->server->outputs.max);
+    else if (r == 0)
+        r = buf_putz(b, "null,");
     if (r == 0)
         r = status_put(j, "timedOut", b);
-    return r < 0 ? r : buf_putc(b, '}');
+    if (r == 0)
+        r = buf_putc(b, '}');
+    if (r == 0)
+        job_note_read(j, job_read_covers(j, q, last), b->len);
+    return r;
 }
 
 int job_put_answer(struct job *j, const struct job_query *q, bool late, struct buf *b) {

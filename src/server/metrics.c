@@ -200,7 +200,7 @@ static void metrics_count_jobs(const struct session *session, struct metrics_now
 static void metrics_count_sessions(const struct server *s, struct metrics_now *now) {
     now->detached = s->detached_count;
     now->attached = s->sessions.count - s->detached_count;
-    now->retained_closed = s->retained_bytes;
+    now->retained_closed = s->outputs.bytes;
     now->supervisors = s->procs.spawner.live;
     for (size_t i = 0; i < s->sessions.nbuckets; i++) {
         for (struct hash_node *n = s->sessions.buckets[i]; n != NULL; n = n->next)

@@ -279,8 +279,8 @@ int server_init(struct server *s, struct options *opt, struct rlimit nofile, str
                          .heap_timer.fn = server_on_heap_timer};
     list_init(&s->detached);
     list_init(&s->helpers);
-    list_init(&s->retained);
-    list_init(&s->emptied);
+    retention_init(&s->outputs, opt->closed_output_max);
+    retention_init(&s->entries, SERVER_ENTRIES_MAX);
     list_init(&s->dying);
     hash_init(&s->sessions);
     randombytes_buf(s->write_key, sizeof s->write_key);
@@ -357,6 +357,8 @@ bool server_fini(struct server *s) {
     proc_host_fini(&s->procs);
     rpc_host_fini(&s->rpc);
     hash_fini(&s->sessions);
+    retention_fini(&s->outputs);
+    retention_fini(&s->entries);
     sandbox_host_fini(&s->sandbox);
     fs_devices_fini(&s->devices);
     passwd_fini(&s->passwd);

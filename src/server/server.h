@@ -13,6 +13,7 @@
 #include "server/audit.h"
 #include "server/metrics.h"
 #include "server/options.h"
+#include "server/retention.h"
 #include "server/sandbox.h"
 
 #define SERVER_ENTRIES_MAX (64u << 20) /* bytes of entries of closed processes, without output */
@@ -44,11 +45,9 @@ struct server {
     size_t helper_count;
     size_t helpers_alive; /* that were started and have not died yet */
 
-    struct list retained;  /* struct job: closed ones, longest first */
-    struct list emptied;   /* the same, but their output had to go */
-    size_t retained_bytes; /* of output */
-    size_t entry_bytes;    /* of the entries themselves */
-    struct list dying;     /* struct job: ended, waiting for their last descendant to die */
+    struct retention outputs; /* of closed processes, by session */
+    struct retention entries; /* the processes themselves, likewise */
+    struct list dying;        /* struct job: ended, waiting for their last descendant to die */
 
     struct metrics metrics;
     struct audit audit;

@@ -4,7 +4,7 @@
 #include "server/attach.h"
 #include "server/fs_conn.h"
 #include "server/fs_helper.h"
-#include "server/job.h"
+#include "server/job_retain.h"
 
 #include <errno.h>
 
@@ -35,6 +35,23 @@ static void session_attach(struct session *s, struct rpc_peer *peer) {
         proc_gate_close(&s->gate);
 }
 
+/* Puts it on the server's books. 0 or -ENOMEM. */
+static int session_enter(struct session *s) {
+    struct server *server = s->server;
+    if (retention_join(&server->outputs, &s->output) < 0)
+        return -ENOMEM;
+    if (retention_join(&server->entries, &s->entries) < 0) {
+        retention_leave(&server->outputs);
+        return -ENOMEM;
+    }
+    if (hash_add(&server->sessions, &s->node, str_of(s->id)) < 0) {
+        retention_leave(&server->outputs);
+        retention_leave(&server->entries);
+        return -ENOMEM;
+    }
+    return 0;
+}
+
 struct session *session_new(struct server *server, struct rpc_peer *peer, struct err *e) {
     struct session *s = calloc(1, sizeof *s);
     if (s == NULL) {
@@ -47,12 +64,13 @@ struct session *session_new(struct server *server, struct rpc_peer *peer, struct
     list_init(&s->order);
     list_init(&s->views);
     list_init(&s->helpers);
+    list_init(&s->unsent);
     list_init(&s->leftovers);
     list_init(&s->detached_node);
     proc_gate_init(&s->gate);
     s->ttl.fn = session_on_ttl;
     s->probe.fn = session_on_probe;
-    if (hash_add(&server->sessions, &s->node, str_of(s->id)) < 0) {
+    if (session_enter(s) < 0) {
         free(s);
         err_os(e, ERR_INTERNAL, ENOMEM);
         return NULL;
@@ -86,8 +104,19 @@ struct session *session_resume(struct server *server, struct str id, struct rpc_
     return s;
 }
 
+/* The longest detached session that has no process, or else the longest detached of all. */
+static struct session *session_least_missed(const struct server *server) {
+    list_for_each(n, &server->detached) {
+        struct session *s = list_entry(n, struct session, detached_node);
+        if (list_empty(&s->order) && list_empty(&s->leftovers))
+            return s;
+    }
+    return list_entry(list_first(&server->detached), struct session, detached_node);
+}
+
 void session_detach(struct session *s) {
     struct server *server = s->server;
+    job_note_detach(s);
     s->peer = NULL;
     attach_end_session(s);
     fs_conn_free(steal_ptr(&s->files));
@@ -101,10 +130,8 @@ void session_detach(struct session *s) {
     list_append(&server->detached, &s->detached_node);
     server->detached_count++;
     proc_gate_open(&s->gate); /* output is drained and retained while nobody listens */
-    if (server->detached_count > SERVER_DETACHED_MAX) {
-        struct list *oldest = list_first(&server->detached);
-        session_end(list_entry(oldest, struct session, detached_node));
-    }
+    if (server->detached_count > SERVER_DETACHED_MAX)
+        session_end(session_least_missed(server));
 }
 
 void session_end(struct session *s) {
@@ -122,6 +149,8 @@ void session_end(struct session *s) {
         job_kill(list_entry(n, struct job, link));
     fs_helpers_end(s);
     hash_fini(&s->jobs);
+    retention_leave(&server->outputs);
+    retention_leave(&server->entries);
     free(s);
     server_freed(server);
 }

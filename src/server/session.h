@@ -25,6 +25,8 @@ struct session {
     struct fs_conn *files;            /* what its connection has of the file system; owned */
     struct list helpers;              /* struct fs_helper, the least recently used first */
     size_t helper_count;
+    struct retention_share output, entries; /* of what the server keeps of closed processes */
+    struct list unsent;        /* struct job: closed, its last events are still queued; in order */
     struct list leftovers;     /* struct job: no longer in the table, with descendants alive */
     struct proc_gate gate;     /* closed while the connection's output queue is high */
     struct list detached_node; /* in server->detached */

@@ -5,12 +5,11 @@ import time
 import pytest
 
 from harness import procfs
-from harness.rpc import RpcError, b64, unb64
+from harness.rpc import b64, unb64
+from harness.sessions import ATTACHED, resume
 from harness.settings import PATIENCE
 from harness.waiting import Deadline, patiently, until
 from harness.ws import Closed
-
-ATTACHED = "session {} is already attached to another connection"
 
 
 def leave(client, how):
@@ -26,24 +25,6 @@ def leave(client, how):
 
 
 WAYS = ["close frame", "fin", "reset", "half-close"]
-
-
-def resume(server, session):
-    """A new connection on an old session, retried while the server still sees the old one."""
-    deadline = Deadline()
-    while True:
-        client = server.connect()
-        ident = client.send("initialize", {"clientName": "again", "resumeSessionId": session})
-        answer = client.answer(ident)
-        if "result" in answer:
-            assert answer["result"]["sessionId"] == session
-            client.session = session
-            client.notify("initialized", {})
-            return client
-        client.close()
-        if answer["error"] != {"code": -32010, "message": ATTACHED.format(session)}:
-            raise RpcError(answer["error"])
-        assert not deadline.passed(), "session stays attached"
 
 
 def read_all(client, name, after=0):

@@ -1,0 +1,22 @@
+"""Taking a session over."""
+
+from harness.waiting import Deadline
+
+ATTACHED = "session {} is already attached to another connection"
+
+
+def resume(server, session):
+    """A new connection on an old session, retried while the server still sees the old one."""
+    deadline = Deadline()
+    while True:
+        client = server.connect()
+        ident = client.send("initialize", {"clientName": "again", "resumeSessionId": session})
+        answer = client.answer(ident)
+        if "result" in answer:
+            assert answer["result"]["sessionId"] == session
+            client.session = session
+            client.notify("initialized", {})
+            return client
+        assert answer["error"] == {"code": -32010, "message": ATTACHED.format(session)}
+        client.close()
+        assert not deadline.passed(), "session stays attached"
