@@ -32,8 +32,9 @@ def fill(client, count, first=0):
 
 
 @pytest.mark.limit(400)
-def test_total_of_closed_processes_is_bounded(server):
+def test_total_of_closed_processes_is_bounded(fleet):
     """64 MiB per server; the longest closed lose theirs first, exit code and seq stay."""
+    server = fleet.start(*LONG)
     client = server.client()
     sizes = []
     running = client.start("head -c 1048576 /dev/zero; read go", pipeStdin=True,
