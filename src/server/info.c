@@ -2,16 +2,10 @@
 
 #include "base/uri.h"
 #include "json/jsonw.h"
+#include "server/shell.h"
 
 #include <errno.h>
 #include <limits.h>
-
-/* The user's shell if it can be run, else the first common one that can. */
-static const char *info_shell(const struct passwd_entry *pw) {
-    if (pw->shell != NULL && access(pw->shell, X_OK) == 0)
-        return pw->shell;
-    return access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
-}
 
 /* A path's URI as a JSON string; relative ones are taken from `cwd`. */
 static int info_put_uri(struct buf *b, const char *path, const char *cwd) {
@@ -74,7 +68,8 @@ static int info_put_capabilities(struct server *s) {
 }
 
 int info_build(struct server *s) {
-    s->shell = info_shell(&s->passwd);
+    s->shell = shell_for_terminals(s->passwd.shell);
+    _cleanup_free_ char *shell = shell_for_clients(s->passwd.shell, getenv("PATH"));
     s->info = BUF_INIT(1u << 20);
     char cwd[PATH_MAX];
     bool has_cwd = getcwd(cwd, sizeof cwd) != NULL && cwd[0] == '/';
@@ -82,7 +77,7 @@ int info_build(struct server *s) {
     const char *home = getenv("HOME");
     if (home == NULL || home[0] == '\0')
         home = s->passwd.home;
-    int r = info_put_shell(&s->info, s->shell);
+    int r = shell != NULL ? info_put_shell(&s->info, shell) : -ENOMEM;
     if (r == 0 && has_cwd)
         r = info_put_member(&s->info, "cwd", cwd, base);
     if (r == 0 && home != NULL && home[0] != '\0')

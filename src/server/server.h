@@ -56,7 +56,7 @@ struct server {
     uint8_t write_key[16]; /* for digests of write ids */
     uint64_t last_attach_id;
     struct passwd_entry passwd;
-    const char *shell; /* the user's shell */
+    const char *shell; /* of terminals whose environment names none; borrowed */
     struct buf info;   /* environmentInfo, as JSON, but for its end (info.h) */
 
     struct loop_io listener; /* fd -1: none */

@@ -1,5 +1,6 @@
 """The handshake: initialize, initialized, and what is refused before."""
 
+import os
 import re
 
 import pytest
@@ -69,6 +70,24 @@ def test_result(fresh):
     info = result["environmentInfo"]
     assert set(info) >= {"shell", "executorVersion", "cwd", "userHomeDir", "platformOs",
                          "temporaryDirectories", "tempDir", "capabilities"}
+
+
+@pytest.mark.parametrize("login", [
+    "/usr/sbin/nologin", "/bin/false", "/bin/dash", "/usr/bin/python3", "/nowhere/zsh", ""])
+def test_shell_can_run_commands(fleet, tmp_path, login):
+    """Whatever shell the user has, the one that clients are told of runs their scripts."""
+    passwd = tmp_path / "passwd"
+    passwd.write_text(f"user:x:{os.getuid()}:0::/:{login}\n")
+    script = f"mount --bind {passwd} /etc/passwd && exec \"$@\""
+    flags = "-m" if os.getuid() == 0 else "-rm"
+    server = fleet.start(wrapper=("unshare", flags, "sh", "-c", script, "sh"))
+    client = server.connect()
+    info = client.call("initialize", {"clientName": "x"})["environmentInfo"]
+    client.notify("initialized", {})
+    shell = info["shell"]
+    assert shell["name"] in ("bash", "sh") and shell["path"].endswith("/" + shell["name"])
+    process = client.run([shell["path"], "-lc", "echo runs"])
+    assert process.output() == b"runs\n"
 
 
 def test_session_ids_differ(shared):
