@@ -193,3 +193,17 @@ size_t utf8_encode(char *dst, unsigned c) {
     dst[3] = (char)(0x80 | (c & 0x3F));
     return 4;
 }
+
+size_t utf8_decode(const char *p, size_t n, uint32_t *c) {
+    unsigned char first = (unsigned char)p[0];
+    size_t len = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+    if (len > 1 && (len > n || !utf8_valid(p, len))) {
+        *c = 0x110000u + first;
+        return 1;
+    }
+    uint32_t value = len == 1 ? first : first & (0x7Fu >> len);
+    for (size_t i = 1; i < len; i++)
+        value = value << 6 | ((unsigned char)p[i] & 0x3Fu);
+    *c = value;
+    return len;
+}

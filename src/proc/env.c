@@ -1,5 +1,6 @@
 #include "proc/env.h"
 
+#include "base/unicase.h"
 #include "base/utf8.h"
 
 #include <ctype.h>
@@ -50,6 +51,20 @@ static size_t env_char_len(const char *p, size_t n) {
     return len;
 }
 
+/* Whether the characters at *p and *i are the same but for case; then both move on. */
+static bool env_same_char(struct str pattern, size_t *p, struct str name, size_t *i) {
+    uint32_t a = (unsigned char)pattern.p[*p], b = (unsigned char)name.p[*i];
+    if (a < 0x80 && b < 0x80 && tolower((int)a) != tolower((int)b))
+        return false; /* the usual case, fast */
+    size_t a_len = utf8_decode(pattern.p + *p, pattern.n - *p, &a);
+    size_t b_len = utf8_decode(name.p + *i, name.n - *i, &b);
+    if (a != b && unicase_lower(a) != unicase_lower(b))
+        return false;
+    *p += a_len;
+    *i += b_len;
+    return true;
+}
+
 /* The match itself; *steps goes down with the work, and at 0 nothing matches any more. */
 static bool env_match_within(struct str pattern, struct str name, uint64_t *steps) {
     size_t p = 0, i = 0;
@@ -64,10 +79,8 @@ static bool env_match_within(struct str pattern, struct str name, uint64_t *step
         } else if (p < pattern.n && pattern.p[p] == '?') {
             p++;
             i += env_char_len(name.p + i, name.n - i);
-        } else if (p < pattern.n &&
-                   tolower((unsigned char)pattern.p[p]) == tolower((unsigned char)name.p[i])) {
-            p++;
-            i++;
+        } else if (p < pattern.n && env_same_char(pattern, &p, name, &i)) {
+            continue;
         } else if (star != SIZE_MAX) {
             p = star + 1;
             mark += env_char_len(name.p + mark, name.n - mark);
@@ -156,6 +169,15 @@ static void env_filter(struct env_set *s, const struct json_node *include_only) 
     s->len = kept;
 }
 
+static void env_remove(struct env_set *s, const char *name) {
+    size_t kept = 0;
+    for (size_t i = 0; i < s->len; i++) {
+        if (!str_eqz(s->vars[i].name, name))
+            s->vars[kept++] = s->vars[i];
+    }
+    s->len = kept;
+}
+
 static void env_collect(struct env_set *s, const struct env_request *r, char *const *inherited) {
     const struct env_policy *p = r->policy;
     if (p != NULL) {
@@ -165,6 +187,8 @@ static void env_collect(struct env_set *s, const struct env_request *r, char *co
     }
     env_add_map(s, r->env);
     env_filter(s, NULL);
+    if (r->no_thread_id)
+        env_remove(s, "CODEX_THREAD_ID");
     if (r->thread_id.p != NULL)
         env_add(s, STR_LIT("CODEX_THREAD_ID"), r->thread_id);
     if (r->tool_call_id.p != NULL && !str_has_nul(r->tool_call_id))

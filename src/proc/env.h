@@ -19,6 +19,7 @@ struct env_request {
     const struct env_policy *policy; /* NULL: exactly `env` */
     const struct json_node *env;     /* map of strings */
     struct str thread_id;            /* p NULL = none */
+    bool no_thread_id;               /* none is to be there, wherever it comes from */
     struct str tool_call_id;         /* p NULL = none */
     const char *shell;               /* added as SHELL when that is missing; NULL = never */
 };
@@ -33,7 +34,7 @@ struct env_request {
 MUST_CHECK int env_build(struct arena *a, const struct env_request *r, char *const *inherited,
                          char ***out);
 
-/* Whether `name` matches a pattern: the whole name, ASCII case ignored, `*` any run, `?` one. */
+/* Whether `name` matches a pattern: the whole name, case ignored, `*` any run, `?` one. */
 bool env_match(struct str pattern, struct str name);
 
 /* The value of `name` in such an array, or NULL. */

@@ -53,7 +53,8 @@ const struct jsondec_struct start_size_struct = PARAM_STRUCT("TerminalSize", siz
 
 static const struct jsondec_field start_fields[] = {
     PARAM(start_params, process_id, "processId", JSONDEC_STR),
-    PARAM_SUB(start_params, metadata, "metadata", &metadata_struct, JSONDEC_NULLABLE),
+    PARAM_SUB_HAS(start_params, metadata, has_metadata, "metadata", &metadata_struct,
+                  JSONDEC_NULLABLE),
     PARAM(start_params, argv, "argv", JSONDEC_STRS),
     PARAM(start_params, cwd, "cwd", JSONDEC_STR),
     PARAM_SUB_HAS(start_params, env_policy, has_env_policy, "envPolicy", &policy_struct,
@@ -191,6 +192,7 @@ static int start_env(struct job *j, const struct start_params *p, struct spawn_s
                                 w->include_only};
     struct env_request r = {.policy = p->has_env_policy ? &policy : NULL,
                             .env = p->env,
+                            .no_thread_id = p->has_metadata,
                             .shell = p->tty ? j->server->shell : NULL};
     if (p->metadata.has_thread_id)
         r.thread_id = str_of(p->thread_id);

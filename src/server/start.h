@@ -16,6 +16,7 @@ struct start_params {
         struct str thread_id, tool_call_id;
         bool has_thread_id, has_tool_call_id;
     } metadata;
+    bool has_metadata;
     const struct json_node *argv;
     struct str cwd;
     struct start_env_policy {

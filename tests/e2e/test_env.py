@@ -199,6 +199,32 @@ def test_metadata(client, thread, tty, with_policy):
     assert got == {"CODEX_THREAD_ID": UUID, "CODEX_TOOL_CALL_ID": "call 1"}
 
 
+@pytest.mark.parametrize("metadata", [{}, {"threadId": None}, {"toolCallId": "call 1"}])
+@pytest.mark.parametrize("source", ["env", "set", "inherited"])
+def test_metadata_without_a_thread(client, metadata, source):
+    """Who sends metadata says all there is: a thread of somebody else is not passed on."""
+    inherit = "all" if source == "inherited" else "none"
+    names = {"CODEX_THREAD_ID": "old", "codex_thread_id": "kept"}
+    policy = {"inherit": inherit, "ignoreDefaultExcludes": True, "exclude": [],
+              "set": names if source == "set" else {}, "includeOnly": ["CODEX_T*"]}
+    got = dict(environ(client, env=names if source == "env" else {}, envPolicy=policy,
+                       metadata=metadata))
+    assert "CODEX_THREAD_ID" not in got
+    assert got.get("codex_thread_id") == (None if source == "inherited" else "kept")
+    without = dict(environ(client, env=names if source == "env" else {}, envPolicy=policy))
+    assert without["CODEX_THREAD_ID"]
+
+
+@pytest.mark.parametrize("pattern, name, same", [
+    ("é", "É", True), ("straße*", "STRAẞE_1", True), ("ж?", "Жé", True), ("\u212a", "k", True),
+    ("*\U00010400", "x\U00010428", True), ("ǅ", "Ǆ", True), ("\ua7ce", "\ua7cf", True),
+    ("ς", "Σ", False), ("İ", "i", False), ("ß", "SS", False), ("é", "e\u0301", False)])
+def test_patterns_ignore_case_beyond_ascii(client, pattern, name, same):
+    policy = {"inherit": "none", "ignoreDefaultExcludes": True, "exclude": [],
+              "set": {name: "1"}, "includeOnly": [pattern]}
+    assert dict(environ(client, env={}, envPolicy=policy)) == ({name: "1"} if same else {})
+
+
 @pytest.mark.parametrize("metadata, expected", [
     (None, {}), ({}, {}), ({"threadId": None, "toolCallId": None}, {}), ({"other": 1}, {}),
     ({"toolCallId": ""}, {"CODEX_TOOL_CALL_ID": ""}), ({"toolCallId": "a\0b"}, {}),

@@ -146,16 +146,39 @@ static void mend_replaces_single_bytes(void **state) {
     }
 }
 
+static void decodes_one_character(void **state) {
+    static const struct {
+        const char *text;
+        size_t n, len;
+        uint32_t c;
+    } rows[] = {
+        {"a", 1, 1, 'a'},
+        {"\0", 1, 1, 0},
+        {"\xC3\xA9x", 3, 2, 0xE9},
+        {"\xE2\x84\xAA", 3, 3, 0x212A},
+        {"\xF0\x90\x90\x80", 4, 4, 0x10400},
+        {"\xC3", 1, 1, 0x1100C3},
+        {"\xC3x", 2, 1, 0x1100C3},
+        {"\x80", 1, 1, 0x110080},
+        {"\xED\xA0\x80", 3, 1, 0x1100ED},
+        {"\xFF\xFF\xFF\xFF", 4, 1, 0x1100FF},
+        {"\xC0\x80", 2, 1, 0x1100C0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        uint32_t c;
+        assert_int_equal(utf8_decode(rows[i].text, rows[i].n, &c), rows[i].len);
+        assert_int_equal(c, rows[i].c);
+    }
+}
+
 int main(void) {
     guard = guard_new(4096);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(empty_is_valid),
-        cmocka_unit_test(every_code_point),
-        cmocka_unit_test(every_start),
-        cmocka_unit_test(at_every_offset),
-        cmocka_unit_test(long_texts),
-        cmocka_unit_test(cut_keeps_sequences_whole),
-        cmocka_unit_test(mend_replaces_single_bytes),
+        cmocka_unit_test(decodes_one_character),     cmocka_unit_test(empty_is_valid),
+        cmocka_unit_test(every_code_point),          cmocka_unit_test(every_start),
+        cmocka_unit_test(at_every_offset),           cmocka_unit_test(long_texts),
+        cmocka_unit_test(cut_keeps_sequences_whole), cmocka_unit_test(mend_replaces_single_bytes),
     };
     int r = cmocka_run_group_tests(tests, NULL, NULL);
     guard_free(&guard);

@@ -6,6 +6,14 @@ POLICY = {"inherit": "all", "ignoreDefaultExcludes": False, "exclude": [], "set"
           "includeOnly": []}
 THREAD = "11111111-2222-3333-4444-555555555555"
 META = {"threadId": THREAD, "toolCallId": "call_1"}
+# Letters that have another case, by the tables of this interpreter and some of later ones.
+PAIRS = {c: c.lower() for c in map(chr, [*range(0x80, 0xD800), *range(0xE000, 0x20000)])
+         if len(c.lower()) == 1 and c.lower() != c}
+PAIRS |= {chr(c): chr(c + d) for first, last, d in [
+    (0xA7CC, 0xA7CC, 1), (0xA7CE, 0xA7CE, 1), (0xA7D2, 0xA7D2, 1), (0xA7D4, 0xA7D4, 1),
+    (0xA7DA, 0xA7DA, 1), (0x1C89, 0x1C89, 1), (0x10D50, 0x10D65, 32), (0x16EA0, 0x16EB8, 27),
+    ] for c in range(first, last + 1)}
+UPPER, LOWER = sorted({*PAIRS, "\u03c2", "\u0130", "\u1e9b"}), sorted({*PAIRS.values()})
 RESTRICTED = {
     "CODEX_EXEC_SERVER_NOISE_AUTH_TOKEN": "1", "NODE_REPL_AUTH_TOKEN": "1",
     "OPENAI_FEDERATION_RULE_ID": "1", "OPENAI_IDENTITY_TOKEN_FILE": "1",
@@ -69,6 +77,14 @@ CASES = {
     "metadata": {"env": {}, "metadata": META},
     "metadata thread": {"env": {}, "metadata": {"threadId": THREAD}},
     "metadata call": {"env": {}, "metadata": {"toolCallId": "call_1"}},
+    "metadata empty": {"env": {"CODEX_THREAD_ID": "other"}, "metadata": {}},
+    "metadata null": {"env": {}, "metadata": {"threadId": None},
+                      "envPolicy": policy(inherit="none", set={"CODEX_THREAD_ID": "other"})},
+    "metadata call, thread in env": {"env": {"CODEX_THREAD_ID": "other", "codex_thread_id": "x"},
+                                     "metadata": {"toolCallId": "call_1"}},
+    "every letter": {"env": {}, "envPolicy": policy(
+        inherit="none", ignoreDefaultExcludes=True, set=dict.fromkeys(UPPER, "1"),
+        includeOnly=LOWER)},
     "metadata overrides": {"env": {"CODEX_TOOL_CALL_ID": "spoof", "CODEX_THREAD_ID": "spoof2"},
                            "metadata": META},
     "metadata, none inherited": {"env": {}, "metadata": META, "envPolicy": policy(inherit="none")},
