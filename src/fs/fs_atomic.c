@@ -1,6 +1,8 @@
 #include "fs/fs_atomic.h"
 
 #include "base/utf8.h"
+#include "fs/fs_attrs.h"
+#include "fs/fs_rename.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +13,7 @@
 #define ATOMIC_TRIES 16 /* names of temporary files */
 #define ATOMIC_EXTRA 14 /* bytes that such a name has more: ".", ".XXXXXXXX", ".tmp" */
 #define ATOMIC_PRIVATE 0600
+#define ATOMIC_ROUNDS 8 /* attempts to end with the attributes that the old file has */
 
 struct fs_atomic {
     int dir;             /* owned; O_PATH, holds the file */
@@ -19,8 +22,9 @@ struct fs_atomic {
     const char *name;    /* of the file; borrowed from the path, or from `real` */
     char *name_copy;     /* the same, owned */
     char real[PATH_MAX]; /* where a link led */
-    bool exists;         /* there is an old file, and `old` are its facts */
-    struct stat old;
+    bool follow;         /* how the path was to be taken */
+    bool exists;         /* there is an old file */
+    struct fs_attrs old; /* it has these, or had them when it was last seen */
     char temp[NAME_MAX + 1];
 };
 
@@ -41,15 +45,18 @@ static int atomic_open_dir(struct fs_atomic *a, const char *path) {
     return a->dir < 0 ? -errno : 0;
 }
 
-/* Learns what is there under the name now. 0, also when nothing is, or -errno. */
-static int atomic_look(struct fs_atomic *a) {
-    a->exists = fstatat(a->dir, a->name, &a->old, AT_SYMLINK_NOFOLLOW) == 0;
-    return a->exists || errno == ENOENT ? 0 : -errno;
+/* Opens what is there under the name now, with its facts. A descriptor (O_PATH) or -errno. */
+static int atomic_look(const struct fs_atomic *a, const char *name, struct stat *st) {
+    _cleanup_close_ int fd = openat(a->dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, st) < 0)
+        return -errno;
+    return steal_fd(&fd);
 }
 
 /*
  * Goes on where the link leads. The kernel follows it, because it refuses links of strangers in
- * shared directories; its word for where that is holds if the same file is found there.
+ * shared directories; its word for where that is holds if the same file is found there. That
+ * file's descriptor (O_PATH), or -errno.
  */
 static int atomic_resolve(struct fs_atomic *a) {
     _cleanup_close_ int target = openat(a->dir, a->name, O_PATH | O_CLOEXEC);
@@ -67,12 +74,56 @@ static int atomic_resolve(struct fs_atomic *a) {
     if (a->real[0] != '/')
         return -ENOENT;
     int r = atomic_open_dir(a, a->real);
-    if (r == 0)
-        r = atomic_look(a);
     if (r < 0)
         return r;
-    bool same = a->exists && a->old.st_dev == st.st_dev && a->old.st_ino == st.st_ino;
-    return same ? 0 : -ENOENT;
+    struct stat now;
+    _cleanup_close_ int found = atomic_look(a, a->name, &now);
+    if (found < 0)
+        return found;
+    return now.st_dev == st.st_dev && now.st_ino == st.st_ino ? steal_fd(&found) : -ENOENT;
+}
+
+/* Whether we may write the file behind fd, which had the name when it was opened. 0 or -errno. */
+static int atomic_may_write(const struct fs_atomic *a, int fd, const char *name) {
+    if (faccessat(fd, "", W_OK, AT_EACCESS | AT_EMPTY_PATH) == 0)
+        return 0;
+    if (errno != EINVAL) /* an old kernel needs a name */
+        return -errno;
+    int r = faccessat(a->dir, name, W_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW);
+    return r < 0 ? -errno : 0;
+}
+
+/* Reads the attributes of the file behind fd. Without a /proc it has to be opened. 0 or -errno. */
+static int atomic_read_attrs(const struct fs_atomic *a, int fd, const char *name,
+                             struct fs_attrs *out) {
+    int r = fs_attrs_read(fd, out);
+    if (r != -EBADF)
+        return r;
+    struct stat st, opened;
+    _cleanup_close_ int open =
+        openat(a->dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
+    if (open < 0 || fstat(fd, &st) < 0 || fstat(open, &opened) < 0)
+        return -errno;
+    bool same = st.st_dev == opened.st_dev && st.st_ino == opened.st_ino;
+    return same ? fs_attrs_read(open, out) : -EBUSY;
+}
+
+/* Whether the file behind fd may be replaced; reads its attributes. 0 or -errno with e set. */
+static int atomic_admit(const struct fs_atomic *a, int fd, const char *name, const char *path,
+                        struct fs_attrs *out, struct err *e) {
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return fs_fail(e, errno);
+    if (S_ISDIR(st.st_mode))
+        return fs_fail(e, EISDIR);
+    if (S_ISLNK(st.st_mode))
+        return fs_fail(e, ELOOP);
+    if (!S_ISREG(st.st_mode))
+        return fs_not_file(e, path, a->follow);
+    int r = atomic_may_write(a, fd, name);
+    if (r == 0)
+        r = atomic_read_attrs(a, fd, name, out);
+    return r < 0 ? fs_fail(e, -r) : 0;
 }
 
 /* Finds directory, name and old file, and whether it may be replaced. 0 or -errno with e set. */
@@ -85,21 +136,18 @@ static int atomic_find(struct fs_atomic *a, const struct fs_write *w, struct err
         if (r < 0)
             return r;
     }
-    if (r == 0)
-        r = atomic_look(a);
-    if (r == 0 && a->exists && S_ISLNK(a->old.st_mode))
-        r = w->follow ? atomic_resolve(a) : -ELOOP;
-    if (r < 0)
-        return fs_fail(e, -r);
-    if (!a->exists)
+    struct stat st;
+    _cleanup_close_ int fd = r < 0 ? r : atomic_look(a, a->name, &st);
+    if (r == 0 && fd == -ENOENT)
         return 0;
-    if (S_ISDIR(a->old.st_mode))
-        return fs_fail(e, EISDIR);
-    if (!S_ISREG(a->old.st_mode))
-        return fs_not_file(e, w->path, w->follow);
-    if (faccessat(a->dir, a->name, W_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) < 0)
-        return fs_fail(e, errno);
-    return 0;
+    if (fd >= 0 && S_ISLNK(st.st_mode) && w->follow) {
+        util_close_fd(&fd);
+        fd = atomic_resolve(a);
+    }
+    if (fd < 0)
+        return fs_fail(e, -fd);
+    a->exists = true;
+    return atomic_admit(a, fd, a->name, w->path, &a->old, e);
 }
 
 /* Puts together a name that nobody can guess. 0 or -errno. */
@@ -118,7 +166,7 @@ static int atomic_name(struct fs_atomic *a) {
 
 /*
  * Makes the temporary file: its descriptor or -errno. What replaces an old file is private until
- * it has the mode of that one.
+ * it has the attributes of that one.
  */
 static int atomic_create(struct fs_atomic *a) {
     const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
@@ -133,16 +181,6 @@ static int atomic_create(struct fs_atomic *a) {
     return -EEXIST;
 }
 
-/* A file that is not its old owner's must not be run as such. */
-static void atomic_take_mode(const struct fs_atomic *a, int fd) {
-    mode_t mode = a->old.st_mode & 07777;
-    if (fchown(fd, a->old.st_uid, a->old.st_gid) < 0) {
-        mode &= (mode_t) ~(S_ISUID | S_ISGID);
-        (void)!fchown(fd, (uid_t)-1, a->old.st_gid);
-    }
-    (void)!fchmod(fd, mode); /* some file systems have one mode for all files */
-}
-
 /* The name is on disk when the directory is. One that we may not read cannot be asked for that. */
 static int atomic_sync_dir(int dir) {
     if (dir < 0)
@@ -155,6 +193,7 @@ static void atomic_free(struct fs_atomic *a) {
     util_close_fd(&a->readable);
     util_close_fd(&a->dir);
     free(a->name_copy);
+    fs_attrs_fini(&a->old);
     free(a);
 }
 
@@ -180,6 +219,8 @@ int fs_atomic_begin(const struct fs_write *w, struct fs_atomic **out, int *fd, s
     if (a == NULL)
         return fs_fail(e, ENOMEM);
     a->dir = a->readable = a->fd = -1;
+    a->follow = w->follow;
+    a->old = FS_ATTRS_INIT;
     int r = atomic_begin(a, w, e);
     if (r < 0) {
         atomic_free(a);
@@ -195,23 +236,65 @@ int fs_atomic_begin(const struct fs_write *w, struct fs_atomic **out, int *fd, s
     return 0;
 }
 
-/* Gives the file its mode, and its name. 0 or -errno. */
-static int atomic_rename(struct fs_atomic *a) {
-    if (a->exists)
-        atomic_take_mode(a, a->fd);
-    if (fsync(a->fd) < 0)
-        return -errno;
-    return renameat(a->dir, a->temp, a->dir, a->name_copy) < 0 ? -errno : 0;
+/* Gives the file the old one's attributes, and brings it to disk. 0 or -errno with e set. */
+static int atomic_dress(const struct fs_atomic *a, struct err *e) {
+    int r = a->exists ? fs_attrs_apply(a->fd, &a->old) : 0;
+    if (r == 0 && fsync(a->fd) < 0)
+        r = -errno;
+    return r < 0 ? fs_fail(e, -r) : 0;
+}
+
+/*
+ * Looks at the old file again, which others may have changed or replaced meanwhile. 0 when it is
+ * gone or as it was last seen, 1 when it is not, and a->old is new; or -errno with e set.
+ */
+static int atomic_look_again(struct fs_atomic *a, struct err *e) {
+    struct stat st;
+    _cleanup_close_ int fd = atomic_look(a, a->name_copy, &st);
+    if (fd == -ENOENT)
+        return 0;
+    if (fd < 0)
+        return fs_fail(e, -fd);
+    _cleanup_attrs_ struct fs_attrs now = FS_ATTRS_INIT;
+    int r = atomic_admit(a, fd, a->name_copy, a->name_copy, &now, e);
+    if (r < 0 || (a->exists && fs_attrs_equal(&now, &a->old)))
+        return r;
+    fs_attrs_fini(&a->old);
+    a->old = now;
+    now = FS_ATTRS_INIT;
+    a->exists = true;
+    return 1;
+}
+
+/*
+ * Gives the file its name, as soon as it has the attributes that the old file has at that time. A
+ * change in the instant between the last look and the rename is lost, as if it came before.
+ */
+static int atomic_rename(struct fs_atomic *a, struct err *e) {
+    int r = atomic_look_again(a, e);
+    for (int i = 0; r >= 0 && i < ATOMIC_ROUNDS; i++) {
+        r = atomic_dress(a, e);
+        if (r == 0)
+            r = atomic_look_again(a, e);
+        if (r != 0)
+            continue;
+        r = fs_rename_at(a->dir, a->temp, a->dir, a->name_copy, a->exists);
+        if (r != -EEXIST || a->exists) /* else somebody was faster */
+            return r < 0 ? fs_fail(e, -r) : 0;
+        r = 1;
+    }
+    return r > 0 ? fs_fail(e, EBUSY) : r;
 }
 
 int fs_atomic_commit(struct fs_atomic *a, struct err *e) {
-    int r = atomic_rename(a);
+    bool made = !a->exists;
+    int r = atomic_rename(a, e);
     if (r < 0) {
         fs_atomic_abort(a);
-        return fs_fail(e, -r);
+        return r;
     }
     r = atomic_sync_dir(a->readable);
-    bool made = !a->exists;
+    made &= !a->exists;
     atomic_free(a);
     return r < 0 ? fs_fail(e, -r) : made;
 }

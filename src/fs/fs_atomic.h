@@ -6,10 +6,12 @@
 /*
  * fs/writeFile with `atomic`: a new file takes the place of the old one once all of it is on disk,
  * so that a reader, or a crash, finds the one or the other. A crash may leave the temporary file
- * `.NAME.XXXXXXXX.tmp` beside it, nothing else does. Mode and owner are those of the old file, the
- * owner as far as we may set it; other names of the old file (hard links) keep the old contents,
- * extended attributes and access lists are not copied. A link that is followed stays; one that
- * points nowhere is ENOENT. The old file must be writable. 0 or -errno with e set.
+ * `.NAME.XXXXXXXX.tmp` beside it, nothing else does. The new file gets mode, owner, access list and
+ * extended attributes of the old one (fs_attrs.h) before it gets the name, and is never more
+ * accessible than the old one. What must be kept and cannot be is an error. Other names of the old
+ * file (hard links) keep the old contents. A link that is followed stays; one that points nowhere
+ * is ENOENT. The old file must be writable. EBUSY: its attributes keep changing. 0 or -errno with e
+ * set.
  */
 MUST_CHECK int fs_write_atomic(const struct fs_write *w, struct err *e);
 

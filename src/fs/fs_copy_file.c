@@ -1,5 +1,6 @@
 #include "fs/fs_copy_file.h"
 
+#include "fs/fs_attrs.h"
 #include "fs/fs_file.h"
 
 #include <errno.h>
@@ -11,6 +12,7 @@
 
 #define COPY_STEP (64u << 20) /* bytes between two looks at *stop */
 #define COPY_BUF (128u << 10)
+#define COPY_PRIVATE 0700 /* until the access list is there */
 
 static bool copy_stopped(const atomic_bool *stop) {
     return atomic_load_explicit(stop, memory_order_relaxed);
@@ -71,8 +73,22 @@ static int copy_open_source(const struct fs_copy_file *c, struct stat *st, struc
     return S_ISREG(st->st_mode) ? steal_fd(&fd) : fs_copy_unsupported(e);
 }
 
+/*
+ * The mode of a file with an access list is that list: its group bits alone are the list's mask,
+ * and would give the group more than it had. Where the destination can have no list, each class
+ * gets no more than anybody in it had. 0 or -errno.
+ */
+static int copy_mode(int fd, mode_t mode, const struct buf *acl) {
+    int r = acl->len > 0 ? fs_attrs_set_acl(fd, acl) : 0;
+    if (r == -EOPNOTSUPP)
+        mode = fs_attrs_plain_mode(mode, acl);
+    else if (r < 0)
+        return r;
+    return fchmod(fd, mode & 07777) < 0 ? -errno : 0;
+}
+
 /* Makes what was opened an empty file with the mode of the source. 0 or as fs_copy_regular(). */
-static int copy_prepare(int fd, const struct stat *source, struct err *e) {
+static int copy_prepare(int fd, const struct stat *source, const struct buf *acl, struct err *e) {
     struct stat st;
     if (fstat(fd, &st) < 0)
         return fs_fail(e, errno);
@@ -84,7 +100,8 @@ static int copy_prepare(int fd, const struct stat *source, struct err *e) {
         return 0;
     if (st.st_size > 0 && ftruncate(fd, 0) < 0)
         return fs_fail(e, errno);
-    return fchmod(fd, source->st_mode & 07777) < 0 ? fs_fail(e, errno) : 0;
+    int r = copy_mode(fd, source->st_mode, acl);
+    return r < 0 ? fs_fail(e, -r) : 0;
 }
 
 int fs_copy_regular(const struct fs_copy_file *c, const atomic_bool *stop, struct err *e) {
@@ -92,11 +109,16 @@ int fs_copy_regular(const struct fs_copy_file *c, const atomic_bool *stop, struc
     _cleanup_close_ int in = copy_open_source(c, &st, e);
     if (in < 0)
         return in;
+    _cleanup_buf_ struct buf acl = BUF_INIT(FS_ATTRS_VALUE_MAX);
+    int r = fs_attrs_read_acl(in, &acl);
+    if (r < 0)
+        return fs_fail(e, -r);
     int flags = O_WRONLY | O_CREAT | COPY_FLAGS | (c->nofollow ? O_NOFOLLOW : 0);
-    _cleanup_close_ int out = openat(c->destination_dir, c->destination, flags, st.st_mode & 07777);
+    mode_t mode = st.st_mode & (acl.len > 0 ? COPY_PRIVATE : 07777);
+    _cleanup_close_ int out = openat(c->destination_dir, c->destination, flags, mode);
     if (out < 0)
         return fs_fail(e, errno);
-    int r = copy_prepare(out, &st, e);
+    r = copy_prepare(out, &st, &acl, e);
     if (r != 0)
         return r;
     r = copy_data(in, out, stop);

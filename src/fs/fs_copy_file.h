@@ -10,9 +10,10 @@ struct fs_copy_file {
 };
 
 /*
- * Copies a regular file with its mode. The destination is made, or replaced in place through links;
- * devices are written, too. 0 or -errno with e set; 1, with e not set, if the destination is a FIFO
- * that has a reader: it is no file, and the caller knows its path for the text.
+ * Copies a regular file with its mode and access list. The destination is made, or replaced in
+ * place through links; devices are written, too. 0 or -errno with e set; 1, with e not set,
+ * if the destination is a FIFO that has a reader: it is no file, and the caller knows its path for
+ * the text.
  */
 MUST_CHECK int fs_copy_regular(const struct fs_copy_file *c, const atomic_bool *stop,
                                struct err *e);

@@ -7,6 +7,7 @@ import stat
 
 import pytest
 
+from harness import acl
 from harness.files import MIB, Files, os_error
 from harness.meddler import Meddler
 from harness.rpc import b64
@@ -122,6 +123,29 @@ def test_atomic_write_keeps_mode_and_owner(files, place):
     assert (after.st_mode, after.st_uid, after.st_gid) \
         == (before.st_mode, before.st_uid, before.st_gid)
     assert path.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("follow", [True, False])
+def test_atomic_write_keeps_access_list_and_attributes(files, place, follow):
+    """Without the list the group would get what only one more user had."""
+    path = place / "f"
+    path.write_bytes(b"old")
+    acl.guard(path)
+    files.write(path, b"new", atomic=True, followSymlinks=follow)
+    assert path.read_bytes() == b"new"
+    assert acl.kept(path) == acl.KEPT
+    files.write(path, b"in place", followSymlinks=follow)
+    assert acl.kept(path) == acl.KEPT
+
+
+def test_copy_keeps_the_access_list(files, place):
+    for name in ("f", "there"):
+        (place / name).write_bytes(name.encode())
+    acl.guard(place / "f")
+    for name in ("there", "fresh"):
+        files.copy(place / "f", place / name)
+        assert acl.kept(place / name) == (acl.guarded(), None, 0o660)
+        assert (place / name).read_bytes() == b"f"
 
 
 @pytest.mark.parametrize("umask, expected", [(0o022, 0o644), (0o077, 0o600), (0, 0o666)])

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import pytest
 
-from harness import procfs
+from harness import acl, procfs
 from harness.files import MIB, TEXTS, Files, uri
 from harness.fleet import Fleet
 from harness.http import Ended, Http, receive
@@ -283,6 +283,21 @@ def test_put_keeps_what_atomic_keeps(raw, place):
     assert (place / "f").read_bytes() == b"new" and (place / "link").is_symlink()
     assert stat.S_IMODE((place / "f").stat().st_mode) == 0o640
     assert (place / "hard").read_bytes() == b"old"
+
+
+def test_put_keeps_access_list_and_attributes(raw, place):
+    """Also those that are set while the body is on its way."""
+    (place / "f").write_bytes(b"old")
+    acl.guard(place / "f")
+    assert raw.put(place / "f", b"new").status == 204
+    assert acl.kept(place / "f") == acl.KEPT
+    (place / "g").write_bytes(b"old")
+    raw.begin_put(place / "g", 3, "Expect: 100-continue")
+    assert raw.read().status == 100
+    acl.guard(place / "g")
+    raw.send(b"new")
+    assert raw.read().status == 204
+    assert acl.kept(place / "g") == acl.KEPT
 
 
 def test_put_byte_by_byte(raw, place):

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from harness import acl
 from harness.confined import Calls
 from harness.files import MIB, Files, os_error
 from harness.rpc import b64
@@ -214,6 +215,15 @@ def test_missing_carve_out(world):
     assert calls.error("writeFile", world.ws / "ro/x", dataBase64="") == READ_ONLY
     world.put("ws/a/b/s", "S")  # by somebody else
     assert calls.error("readFile", world.ws / "a/b/s") == DENIED
+
+
+def test_atomic_write_keeps_the_access_list(world):
+    """Of ids that the sandbox knows; others cannot be kept, and the file stays as it was."""
+    calls = Calls(world, *WW)
+    acl.guard(world.ws / "f")
+    answer = calls.outcome("writeFile", world.ws / "f", dataBase64=b64("new"), atomic=True)
+    assert acl.kept(world.ws / "f") == acl.KEPT
+    assert (world.ws / "f").read_text() == ("new" if answer == {} else "F")
 
 
 def test_every_method(world):

@@ -1,6 +1,7 @@
 """fs/copy: every kind of source to every kind of destination, and trees onto trees."""
 
 import os
+import struct
 
 from harness.case import case
 from harness.fscase import Files
@@ -149,3 +150,19 @@ async def sizes(t):
     t.see("sparse", await files.call("copy", sourcePath=files.uri("big"), recursive=False,
                                      destinationPath=files.uri("copied")))
     t.see("size", os.stat(files.path("copied")).st_size)
+
+
+@case("an access list")
+async def access_list(t):
+    """The group has nothing; the group bits of the mode are what one more user has."""
+    files = await Files.open(t)
+    everybody = 0xFFFFFFFF
+    value = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in (
+        (0x01, 6, everybody), (0x02, 6, 4321), (0x04, 0, everybody), (0x10, 6, everybody),
+        (0x20, 0, everybody)))
+    os.setxattr(files.path("f"), "system.posix_acl_access", value)
+    answer = await files.call("copy", sourcePath=files.uri("f"), destinationPath=files.uri("new"),
+                              recursive=False)
+    names = os.listxattr(files.path("new"))
+    t.see("copy", answer)
+    t.see("list", "kept" if "system.posix_acl_access" in names else "gone")
