@@ -7,7 +7,9 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <poll.h>
+#include <sys/sendfile.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <time.h>
 
@@ -20,6 +22,9 @@
 
 /* Bytes written at a time. For more the kernel takes larger blocks of memory, which are colder. */
 #define FILE_WRITE_MAX (256u << 10)
+
+#define FILE_PROBE_BUF (256u << 10)
+#define FILE_NULL_DEVICE makedev(1, 3)
 
 #define FILE_DAY (24 * 60 * 60) /* seconds */
 
@@ -118,6 +123,52 @@ ssize_t fs_pread(int fd, void *dst, size_t n, uint64_t offset) {
         done += (size_t)r;
     }
     return (ssize_t)done;
+}
+
+/* The null device, and nothing that merely has its name; or -errno. */
+static int file_open_null(void) {
+    _cleanup_close_ int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    return S_ISCHR(st.st_mode) && st.st_rdev == FILE_NULL_DEVICE ? steal_fd(&fd) : -ENODEV;
+}
+
+/* fs_probe() for what the kernel cannot pass to the null device. */
+static ssize_t file_probe_copy(int fd, size_t n, uint64_t offset) {
+    _cleanup_free_ char *buf = malloc(FILE_PROBE_BUF);
+    size_t done = 0;
+    if (buf == NULL)
+        return -ENOMEM;
+    while (done < n) {
+        size_t want = MIN(n - done, (size_t)FILE_PROBE_BUF);
+        ssize_t r = fs_pread(fd, buf, want, offset + done);
+        if (r < 0)
+            return r;
+        done += (size_t)r;
+        if ((size_t)r < want)
+            break;
+    }
+    return (ssize_t)done;
+}
+
+ssize_t fs_probe(int fd, size_t n, uint64_t offset) {
+    _cleanup_close_ int null = file_open_null();
+    size_t done = 0;
+    while (done < n && null >= 0 && !file_beyond(offset, n)) {
+        off_t at = (off_t)(offset + done);
+        ssize_t r = sendfile(null, fd, &at, n - done); /* copies nothing */
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r <= 0)
+            break;
+        done += (size_t)r;
+    }
+    if (done == n)
+        return (ssize_t)n;
+    ssize_t rest =
+        file_probe_copy(fd, n - done, offset + done); /* knows what is wrong, or the end */
+    return rest < 0 ? rest : (ssize_t)done + rest;
 }
 
 /* a is later than b. */

@@ -49,6 +49,12 @@ bool fs_try_settle(struct fs_file *f);
 MUST_CHECK ssize_t fs_pread(int fd, void *dst, size_t n, uint64_t offset);
 MUST_CHECK ssize_t fs_try_pread(const struct fs_file *f, void *dst, size_t n, uint64_t offset);
 
+/*
+ * Reads n bytes at `offset` without keeping them, to learn whether that is possible; what it has
+ * read stays cached, if the file system caches. Bytes read, less only at the end, or -errno.
+ */
+MUST_CHECK ssize_t fs_probe(int fd, size_t n, uint64_t offset);
+
 /* Writes all of n bytes at `offset`. 0 or -errno; then a part may have been written. */
 MUST_CHECK int fs_pwrite(int fd, const void *src, size_t n, uint64_t offset);
 

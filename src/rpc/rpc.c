@@ -264,11 +264,20 @@ void rpc_stream_end(struct rpc_call *c, struct outq_seg *chain, const char *afte
     rpc_call_free(c);
 }
 
-void rpc_stream_fail(struct rpc_call *c, const char *reason) {
+void rpc_stream_fail(struct rpc_call *c, const char *cut, const struct err *e) {
     struct rpc_peer *p = rpc_unlink(c);
     p->stream = NULL;
     p->host->tallies[c->method].errors++;
-    conn_end(p->conn, 1011, reason);
+    _cleanup_buf_ struct buf b = BUF_INIT(ERR_MSG_MAX * 6 + 256);
+    int r = buf_putf(&b, "%s,\"error\":{\"code\":%d,\"message\":", cut, e->code);
+    if (r == 0)
+        r = jsonw_str(&b, err_str(e));
+    if (r == 0)
+        r = buf_putz(&b, "}}");
+    if (r == 0)
+        conn_stream(p->conn, &(struct conn_parts){NULL, 0, NULL, buf_str(&b)}, true);
+    else
+        conn_end(p->conn, 1011, "out of memory");
     rpc_call_free(c);
 }
 

@@ -176,12 +176,13 @@ void rpc_result_blob(struct rpc_call *c, struct outq_seg *chain);
  * the connection is sending another such answer (nothing is done; `room` follows at its end).
  * While more is to come, `room` tells when there is room for it. rpc_stream_end() ends the result
  * with at most RPC_STREAM_TAIL_MAX characters and frees c;
- * rpc_stream_fail() ends the connection with 1011 and a reason, and frees c.
+ * rpc_stream_fail() ends the result with `cut` instead, text that makes it none (PROTOCOL.md,
+ * "Files"), adds the error, and frees c.
  */
 MUST_CHECK bool rpc_stream_begin(struct rpc_call *c, struct str before, struct outq_seg *chain);
 void rpc_stream_put(struct rpc_call *c, struct outq_seg *chain);
 void rpc_stream_end(struct rpc_call *c, struct outq_seg *chain, const char *after);
-void rpc_stream_fail(struct rpc_call *c, const char *reason);
+void rpc_stream_fail(struct rpc_call *c, const char *cut, const struct err *e);
 
 /* Answers a kept call with an error and frees it. */
 void rpc_fail(struct rpc_call *c, const struct err *e);

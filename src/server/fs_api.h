@@ -12,6 +12,7 @@
 #define FS_QUICK_MAX 65536        /* bytes of a file that fs/readFile reads in the loop's thread */
 #define FS_CHUNK 1048575          /* bytes of a file read and encoded at a time: a multiple of 3 */
 #define FS_FIRST_BYTES (4u << 20) /* bytes of a file read before an answer begins */
+#define FS_PROBE (32u << 20)      /* bytes of a file probed at a time */
 #define FS_AHEAD (2u << 20)       /* bytes queued below which the next chunk is read */
 #define FS_TRIM_MS 2000           /* after which memory kept for chunks is given back */
 

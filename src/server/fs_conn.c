@@ -102,7 +102,7 @@ static void fs_job_finish(struct fs_job *j) {
     if (j->err.code == 0)
         fs_fail(&j->err, -j->r);
     if (j->call->peer->stream == j->call)
-        rpc_stream_fail(steal_ptr(&j->call), err_msg(&j->err));
+        rpc_stream_fail(steal_ptr(&j->call), j->cut, &j->err);
     else
         rpc_fail(steal_ptr(&j->call), &j->err);
 }
@@ -111,7 +111,7 @@ static void fs_job_done(struct pool_job *p) {
     struct fs_job *j = container_of(p, struct fs_job, job);
     struct fs_conn *f = j->conn;
     if (p->refused && j->call != NULL && j->call->peer->stream == j->call) {
-        pool_submit(&j->server->pool, p); /* an answer that has begun can wait, but not fail */
+        pool_submit(&j->server->pool, p); /* an answer that has begun can wait */
         return;
     }
     if (p->refused)

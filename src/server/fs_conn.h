@@ -59,6 +59,7 @@ struct fs_job {
     struct fs_handle *held; /* kept open until after `release`, or NULL */
     struct rpc_call *call;  /* kept; NULL: nobody waits for the answer */
     atomic_bool stop;       /* nobody is interested any more */
+    const char *cut;        /* for rpc_stream_fail(), in a job that streams; static */
     size_t bytes;           /* of memory that it brings along; see rpc_hold() */
     bool pause;             /* set by finish: the job goes on later, it is not to be released */
     int r;                  /* of work: 0 or -errno */

@@ -1,7 +1,8 @@
 /*
- * fs/readFile. Up to FS_FIRST_BYTES are read before the answer begins, so that most errors are
- * answers; a larger file is sent as it is read, chunk by chunk, never more than about 8 MB of it in
- * memory. A failure then can only end the connection.
+ * fs/readFile. Up to FS_FIRST_BYTES are read before the answer begins. A larger file is probed to
+ * its end next, without keeping what is read, so that errors are answers; then it is sent as it is
+ * read, chunk by chunk, never more than about 8 MB of it in memory. What fails in spite of that
+ * costs the call: the result is spoiled and the error follows it (FS_READ_CUT).
  */
 #include "json/base64.h"
 #include "server/fs_api.h"
@@ -14,6 +15,15 @@
 
 #define FS_READ_BEFORE "{\"dataBase64\":\""
 
+/*
+ * Spoils a result of which a part was sent, for any reader: text that is no Base64, for one that
+ * takes the first of two members with one name, and null for one that takes the last.
+ */
+#define FS_READ_CUT "!\",\"dataBase64\":null}"
+
+/* Some files of /proc are read by records of 8 bytes, Base64 is made of 3. */
+#define FS_RECORD 24u
+
 struct fs_read {
     struct fs_job job;
     char *path; /* owned */
@@ -22,7 +32,9 @@ struct fs_read {
     struct fs_file file;
     uint64_t at;            /* bytes read */
     struct outq_seg *chain; /* to fill, or filled and not queued; owned */
+    uint64_t end;           /* bytes that are there, probed or limit */
     bool eof;
+    bool probed;
     bool streaming;
     struct fs_confined confined;
 };
@@ -75,13 +87,28 @@ static int fs_read_fill(struct fs_job *j) {
         size_t want = MIN(s->cap / 4 * 3, (size_t)FS_CHUNK);
         if (s->len > 0) /* filled before */
             continue;
+        if (r->file.size <= r->at)
+            want -= want % FS_RECORD;
+        if (r->probed)
+            want = (size_t)MIN((uint64_t)want, r->end - r->at);
         ssize_t n = fs_read_encoded(&r->file, r->at, want, true, s);
         if (n < 0)
             return (int)n;
         r->at += (uint64_t)n;
-        r->eof = (size_t)n < want;
+        r->eof = (size_t)n < want || (r->probed && r->at == r->end);
     }
     return r->at > r->limit ? fs_read_too_large(r->limit, &j->err) : 0;
+}
+
+/* Learns whether the next part can be read, and whether it is the last one. */
+static int fs_read_probe(struct fs_job *j) {
+    struct fs_read *r = container_of(j, struct fs_read, job);
+    ssize_t n = fs_probe(r->file.fd, FS_PROBE, r->end);
+    if (n < 0)
+        return (int)n;
+    r->end += (uint64_t)n;
+    r->probed = n < FS_PROBE;
+    return r->end > r->limit ? fs_read_too_large(r->limit, &j->err) : 0;
 }
 
 /* -- in the loop -- */
@@ -100,7 +127,9 @@ static void fs_read_release(struct fs_job *j) {
 
 /* How much to read: what is expected to follow, one byte more to see the end. */
 static uint64_t fs_read_next(const struct fs_read *r) {
-    uint64_t left = r->file.size > r->at ? r->file.size - r->at + 1 : 1;
+    uint64_t left = r->probed              ? r->end - r->at
+                    : r->file.size > r->at ? r->file.size - r->at + 1
+                                           : 1;
     uint64_t most = r->streaming ? FS_CHUNK : FS_FIRST_BYTES - MIN(r->at, FS_FIRST_BYTES - 1);
     return MIN(MAX(left, (uint64_t)FS_QUICK_MAX), most);
 }
@@ -128,7 +157,7 @@ static void fs_read_no_memory(struct fs_read *r) {
     _cleanup_err_ struct err e = ERR_INIT;
     err_os(&e, ERR_INTERNAL, ENOMEM);
     if (r->streaming)
-        rpc_stream_fail(c, err_msg(&e));
+        rpc_stream_fail(c, r->job.cut, &e);
     else
         rpc_fail(c, &e);
 }
@@ -161,6 +190,16 @@ static void fs_read_on(struct fs_read *r) {
     fs_job_queue(&r->job);
 }
 
+static void fs_read_finish(struct fs_job *j);
+
+/* Before a stream begins. */
+static void fs_read_begin_probe(struct fs_read *r) {
+    r->end = r->at;
+    r->job.work = fs_read_probe;
+    r->job.finish = fs_read_finish;
+    fs_job_queue(&r->job);
+}
+
 /* Hands on what was read. */
 static void fs_read_pass(struct fs_read *r) {
     struct rpc_call *c = r->job.call;
@@ -175,6 +214,8 @@ static void fs_read_pass(struct fs_read *r) {
         fs_read_on(r);
     } else if (r->at < FS_FIRST_BYTES) {
         fs_read_on(r);
+    } else if (!r->probed) {
+        fs_read_begin_probe(r);
     } else if (rpc_stream_begin(c, STR_LIT(FS_READ_BEFORE), r->chain)) {
         r->chain = NULL;
         r->streaming = true;
@@ -186,7 +227,16 @@ static void fs_read_pass(struct fs_read *r) {
 }
 
 static void fs_read_finish(struct fs_job *j) {
-    fs_read_pass(container_of(j, struct fs_read, job));
+    struct fs_read *r = container_of(j, struct fs_read, job);
+    if (j->work == fs_read_probe && !r->probed) {
+        fs_job_queue(j);
+        return;
+    }
+    if (j->work == fs_read_probe) {
+        j->work = fs_read_fill;
+        r->eof = r->at == r->end;
+    }
+    fs_read_pass(r);
 }
 
 static void fs_read_room(struct rpc_call *c) {
@@ -268,6 +318,7 @@ enum rpc_outcome fs_read_file_run(struct rpc_call *c, void *params, struct buf *
     r->job.work = fs_read_open;
     r->job.finish = fs_read_opened;
     r->job.release = fs_read_release;
+    r->job.cut = FS_READ_CUT;
     if (fs_job_keep(f, &r->job, c, e) < 0)
         return RPC_ERROR;
     r->job.call->room = fs_read_room;

@@ -13,7 +13,7 @@ from harness.files import MIB, Files, os_error, uri
 from harness.rpc import b64, unb64
 from harness.settings import SANITIZED
 from harness.stream import Stream
-from harness.waiting import until
+from harness.waiting import readable, until
 from harness.ws import PING, Closed
 
 LIMIT = 512 * MIB
@@ -253,16 +253,6 @@ def test_streams_on_several_connections(shared, large):
 
 # Ends.
 
-def ended(stream):
-    """Reads on until the connection ends; how it did."""
-    try:
-        while not stream.ended:
-            assert stream.step(), "the connection does not end"
-    except Closed as end:
-        return end
-    raise AssertionError(f"the stream was completed: {stream.size} bytes")
-
-
 @pytest.mark.parametrize("number", [5, 122])
 def test_an_early_failure_is_an_answer(files, faultfs, number):
     for offset in (0, 1, MIB, FIRST - 1):
@@ -272,39 +262,77 @@ def test_an_early_failure_is_an_answer(files, faultfs, number):
     files.client.sync()
 
 
-def test_a_failure_midway(shared, faultfs):
-    """Ends the connection with 1011 and the reason; the session can be resumed."""
-    content = pattern(20 * MIB)
-    path = faultfs.file("e5-read@9000000", content)
-    files = Files(shared.client())
+def test_a_failure_midway_is_an_answer(files, faultfs):
+    """The file is probed to its end before the answer begins."""
+    for offset in (FIRST, 9000000, 20 * MIB - 1):
+        path = faultfs.file(f"e5-read@{offset}", b"x" * (20 * MIB))
+        for follow in (True, False):
+            assert files.error("readFile", path, followSymlinks=follow) == os_error(5)
+    files.client.sync()
+
+
+@pytest.mark.parametrize("name, known", [("pagemap", -32600), ("mem", -32603)])
+def test_endless_files_of_the_kernel(files, name, known):
+    assert files.error("readFile", f"/proc/self/{name}", maxBytes=16 * MIB)[0] == known
+    files.client.sync()
+
+
+def break_later(faultfs, content):
+    """A file, and what makes it fail from byte 9000000 on."""
+    path = faultfs.file("fine", content)
+    return path, lambda: os.rename(path, path.with_name("e5-read@9000000"))
+
+
+def test_a_late_failure_costs_the_call(shared, faultfs):
+    """A disk that dies while the answer is on its way: the result is spoiled, the error follows."""
+    content = pattern(30 * MIB)
+    path, fail = break_later(faultfs, content)
+    files = slow(shared)
     process = files.client.start("echo kept; cat", pipeStdin=True)
     files.client.wait_output(process, "kept\n")
-    other = Files(shared.client())
     stream = begin(files, path)
-    end = ended(stream)
-    assert end.code == 1011 and b"I/O error (os error 5)" in end.reason
-    assert content.startswith(b"".join(stream.kept)) and stream.size <= 9000000
-    files.client.transport.wait_eof()
-    resumed = Files(shared.client(resume=files.client.session))
-    assert resumed.client.read(process)["chunks"][0]["chunk"] == b64("kept\n")
-    assert resumed.client.terminate(process) == {"running": True}
-    assert resumed.read(faultfs.file("fine", content)) == content
-    other.client.sync()
+    fail()
+    got = stream.finish(fails=True)
+    assert stream.error == os_error(5)
+    assert content.startswith(got) and FIRST <= len(got) <= 9000000
+    assert files.client.terminate(process) == {"running": True}
+    assert files.read(faultfs.file("other", content)) == content
     until(lambda: not open_in(shared, faultfs.path), "no descriptor left")
 
 
-def test_a_failure_midway_over_stdio(fleet, faultfs):
-    """The line is cut, and the server ends."""
-    content = pattern(20 * MIB)
-    path = faultfs.file("e5-read@9000000", content)
+def test_no_reader_takes_a_spoiled_result(shared, faultfs):
+    """The message is JSON; whoever reads it finds an error, and no content."""
+    path, fail = break_later(faultfs, pattern(30 * MIB))
+    files = slow(shared)
+    ident = files.send("readFile", path)
+    first = files.client.transport.receive_frame()
+    fail()
+    text = first.payload
+    while not (frame := files.client.transport.receive_frame()).fin:
+        text += frame.payload
+    text += frame.payload
+    pairs = json.loads(text, object_pairs_hook=list)
+    assert [k for k, _ in pairs] == ["id", "result", "error"] and pairs[0][1] == ident
+    (name, begun), (again, nothing) = pairs[1][1]
+    assert name == again == "dataBase64" and nothing is None
+    assert begun.endswith("!") and "!" not in begun[:-1]
+    assert dict(pairs[2][1]) == dict(zip(("code", "message"), os_error(5)))
+
+
+def test_a_late_failure_over_stdio(fleet, faultfs):
+    content = pattern(30 * MIB)
+    path, fail = break_later(faultfs, content)
     client = fleet.stdio()
     ident = Files(client).send("readFile", path)
     os.set_blocking(client.transport.popen.stdout.fileno(), True)
-    data = client.transport.popen.stdout.readall()
     head = b'{"id":%d,"result":{"dataBase64":"' % ident
-    assert data.startswith(head) and b"\n" not in data
-    assert b64(content).encode().startswith(data.removeprefix(head))
-    assert client.transport.wait() == 0
+    assert client.transport.popen.stdout.read(len(head)) == head
+    fail()
+    line = client.transport.popen.stdout.readline()
+    assert line.endswith(b'!","dataBase64":null},"error":{"code":-32603,'
+                         b'"message":"I/O error (os error 5)"}}\n')
+    os.set_blocking(client.transport.popen.stdout.fileno(), False)
+    client.sync()
 
 
 def test_a_file_that_shrinks(shared, place):
@@ -339,16 +367,15 @@ def test_a_file_that_grows(shared, place):
 
 
 def test_a_file_that_grows_beyond_the_limit(shared, place):
-    """Too late for an answer: 1011."""
-    (place / "f").write_bytes(pattern(20 * MIB))
+    """What was there when the answer began is what is sent."""
+    content = pattern(20 * MIB)
+    (place / "f").write_bytes(content)
     files = slow(shared)
     stream = begin(files, place / "f", maxBytes=20 * MIB)
     with open(place / "f", "ab") as f:
         f.write(b"x" * (10 * MIB))
-    end = ended(stream)
-    assert end.code == 1011
-    assert b"file is too large to read: limit is %d bytes" % (20 * MIB) in end.reason
-    shared.client(resume=files.client.session).sync()
+    assert stream.finish() == content
+    files.client.sync()
 
 
 @pytest.mark.parametrize("how", ["reset", "drop", "half_close"])
@@ -400,28 +427,36 @@ def test_the_server_ends_during_a_stream(server, large, number):
     server.stop(number)
 
 
+def begin_and_hang(files, faultfs, content):
+    """A stream whose file hangs after its beginning."""
+    path = faultfs.file("fine", content)
+    stream = begin(files, path)
+    os.rename(path, path.with_name("hang-read"))
+    while not readable(faultfs.popen.stdout, 0):
+        stream.step(0.1)
+    faultfs.hangs("read", "hang-read")
+    assert not stream.ended
+    return stream
+
+
 def test_a_hang_midway(server, faultfs):
     """Others are served; pings are answered; then the stream goes on."""
-    content = pattern(12 * MIB)
-    path = faultfs.file("hang-read@6000000", content)
-    files = Files(server.client())
+    content = pattern(30 * MIB)
+    files = slow(server)
     other = Files(server.client())
-    stream = begin(files, path)
-    faultfs.hangs("read", "hang-read@6000000")
+    stream = begin_and_hang(files, faultfs, content)
     files.client.transport.send_frame(PING, b"there?")
     while not stream.pongs:
         assert stream.step(), "no pong"
-    assert other.read(faultfs.file("fine", b"fine")) == b"fine"
+    assert other.read(faultfs.file("other", b"fine")) == b"fine"
     assert other.client.run("echo x").output() == b"x\n"
     faultfs.release()
     assert stream.finish() == content
 
 
 def test_vanishing_while_it_hangs_midway(server, faultfs):
-    path = faultfs.file("hang-read@6000000", pattern(12 * MIB))
-    files = Files(server.client())
-    begin(files, path)
-    faultfs.hangs("read", "hang-read@6000000")
+    files = slow(server)
+    begin_and_hang(files, faultfs, pattern(30 * MIB))
     files.client.transport.reset()
     server.client().sync()
 
@@ -435,7 +470,5 @@ def test_vanishing_while_it_hangs_midway(server, faultfs):
 
 
 def test_the_server_ends_while_it_hangs_midway(server, faultfs):
-    path = faultfs.file("hang-read@6000000", pattern(12 * MIB))
-    begin(Files(server.client()), path)
-    faultfs.hangs("read", "hang-read@6000000")
+    begin_and_hang(slow(server), faultfs, pattern(30 * MIB))
     server.stop()

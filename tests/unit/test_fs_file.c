@@ -509,6 +509,39 @@ static void full_and_read_only(void **state) {
     in_child(full_disk);
 }
 
+/* -- probing -- */
+
+static int no_null_device(void) {
+    CHECK(own_mounts() == 0);
+    CHECK(mount(at("file"), "/dev/null", NULL, MS_BIND, NULL) == 0); /* not to be written */
+    int fd = open(at("file"), O_RDONLY | O_CLOEXEC);
+    CHECK(fd >= 0 && fs_probe(fd, 100, 0) == 7);
+    return 0;
+}
+
+static void probes(void **state) {
+    (void)state;
+    make_file("file", "content");
+    int fd = open(at("file"), O_RDONLY | O_CLOEXEC);
+    assert_int_equal(fs_probe(fd, 100, 0), 7);
+    assert_int_equal(fs_probe(fd, 7, 0), 7);
+    assert_int_equal(fs_probe(fd, 3, 2), 3);
+    assert_int_equal(fs_probe(fd, 100, 7), 0);
+    assert_int_equal(fs_probe(fd, 100, 1000), 0);
+    assert_int_equal(fs_probe(fd, 100, UINT64_MAX), -EINVAL);
+    assert_int_equal(lseek(fd, 0, SEEK_CUR), 0);
+    close(fd);
+    fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(fs_probe(fd, 100, 0), -EIO);
+    close(fd);
+    fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    assert_in_range(fs_probe(fd, 1 << 20, 0), 100, 100000);
+    close(fd);
+    if (geteuid() == 0)
+        in_child(no_null_device);
+    expect_text(at("file"), "content");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         scratch_test(codes),
@@ -531,6 +564,7 @@ int main(void) {
         scratch_test(writes_to_a_running_program),
         scratch_test(permissions),
         scratch_test(full_and_read_only),
+        scratch_test(probes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

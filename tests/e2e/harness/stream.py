@@ -1,6 +1,7 @@
 """An answer to fs/readFile that arrives piece by piece."""
 
 import binascii
+import json
 import socket
 import struct
 
@@ -8,6 +9,7 @@ from .waiting import Deadline
 from .ws import CLOSE, CONT, PING, PONG, TEXT, Closed
 
 TAIL = b'"}}'
+CUT = b'!","dataBase64":null},"error":'
 
 
 class Stream:
@@ -26,6 +28,7 @@ class Stream:
         self.pongs = []
         self.size = 0
         self.begun = self.ended = False
+        self.error = None  # code and text, if the rest could not be read
 
     def _text(self, data):
         self.buf += data
@@ -35,6 +38,11 @@ class Stream:
             assert self.buf.startswith(self.head), self.buf[:100]
             self.buf = self.buf[len(self.head):]
             self.begun = True
+        if self.ended and CUT in self.buf:
+            self.buf, error = self.buf.split(CUT)
+            error = json.loads(error[:-1])
+            self.error = error["code"], error["message"]
+            self.buf += TAIL
         # The last letters may belong to the tail.
         usable = len(self.buf) if self.ended else len(self.buf) - len(TAIL)
         usable -= 0 if self.ended else max(usable, 0) % 4
@@ -74,9 +82,10 @@ class Stream:
         assert not self.ended, "not a stream"
         return self
 
-    def finish(self):
+    def finish(self, fails=False):
         """Takes the rest, no longer slowly; the content, unless a sink has it."""
         self.ws.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
         while not self.ended:
             assert self.step(), "the stream does not go on"
+        assert fails or self.error is None, self.error
         return b"".join(self.kept)
