@@ -13,6 +13,8 @@ int conn_host_init(struct conn_host *h, struct loop *loop, const struct conn_ops
                    const struct auth *auth, void *owner) {
     *h = (struct conn_host){.loop = loop, .ops = ops, .auth = auth, .owner = owner};
     list_init(&h->conns);
+    list_init(&h->strangers);
+    list_init(&h->guests);
     spare_init(&h->spare, loop);
     h->scratch = malloc(CONN_READ);
     return h->scratch == NULL ? -ENOMEM : 0;
@@ -20,8 +22,16 @@ int conn_host_init(struct conn_host *h, struct loop *loop, const struct conn_ops
 
 /* -- ending -- */
 
+/* Gives its place up, once. */
+static void conn_leave(struct conn *c) {
+    conn_proof_end(c);
+    c->host->count -= !c->left;
+    c->left = true;
+}
+
 static void conn_free(struct conn *c) {
     struct loop *l = c->host->loop;
+    conn_leave(c);
     loop_io_del(l, &c->io);
     loop_io_del(l, &c->out);
     loop_timer_del(l, &c->timer);
@@ -35,7 +45,6 @@ static void conn_free(struct conn *c) {
     outq_fini(&c->held);
     buf_fini(&c->in);
     list_remove(&c->node);
-    c->host->count--;
     free(c);
 }
 
@@ -60,6 +69,7 @@ static void conn_say_gone(struct conn *c) {
 void conn_drop(struct conn *c) {
     conn_say_gone(c);
     c->state = CONN_LINGERING;
+    conn_leave(c);
     loop_io_del(c->host->loop, &c->io);
     loop_io_del(c->host->loop, &c->out);
     loop_defer(c->host->loop, &c->free_task);
@@ -90,7 +100,7 @@ uint64_t conn_tx_confirmed(const struct conn *c) {
 static bool conn_wants_input(const struct conn *c) {
     if (c->input_done || c->state == CONN_FLUSHING)
         return false;
-    return c->state == CONN_LINGERING || (!c->paused && conn_backlog(c) < CONN_OUT_MAX);
+    return c->state == CONN_LINGERING || (!c->paused && !conn_is_full(c));
 }
 
 void conn_update_watch(struct conn *c) {
@@ -128,12 +138,7 @@ static void conn_sent_all(struct conn *c) {
         conn_drop(c);
 }
 
-void conn_await_head(struct conn *c) {
-    uint64_t ms = c->outq.bytes > 0 ? CONN_BODY_MS : CONN_HEAD_MS;
-    (void)!loop_timer_set(c->host->loop, &c->timer, ms * LOOP_MS); /* it is running */
-}
-
-static void conn_flush(struct conn *c) {
+void conn_flush(struct conn *c) {
     size_t before = c->outq.bytes;
     if (c->broken ||
         (c->outq.bytes > 0 && outq_flush(&c->outq, c->stdio ? c->out.fd : c->io.fd) < 0)) {
@@ -163,7 +168,7 @@ static void conn_flush(struct conn *c) {
         conn_resume_input(c);
     if (c->state == CONN_OPEN && c->streaming && c->outq.bytes <= CONN_OUT_LOW)
         c->host->ops->drained(c);
-    if (c->state == CONN_OPEN && !c->paused && conn_backlog(c) < CONN_OUT_MAX)
+    if (c->state == CONN_OPEN && !c->paused && !conn_is_full(c))
         conn_resume_input(c);
 }
 
@@ -387,7 +392,7 @@ static void conn_ws_parsed(struct conn *c, struct ws_msg *m) {
 static void conn_websocket(struct conn *c, char *data, size_t n) {
     size_t at = 0;
     while (at < n && c->state == CONN_OPEN) {
-        if (c->paused || conn_backlog(c) >= CONN_OUT_MAX) {
+        if (c->paused || conn_is_full(c)) {
             conn_stash(c, data + at, n - at);
             return;
         }
@@ -408,7 +413,7 @@ static void conn_line(struct conn *c, char *line, size_t n) {
 /* Hands out whole lines of c->in; at the end of input also the last, unterminated one. */
 static void conn_lines(struct conn *c) {
     size_t at = 0;
-    while (c->state == CONN_OPEN && !c->paused && conn_backlog(c) < CONN_OUT_MAX) {
+    while (c->state == CONN_OPEN && !c->paused && !conn_is_full(c)) {
         size_t from = MAX(at, c->line_seen);
         char *nl = c->in.len > from ? memchr(c->in.p + from, '\n', c->in.len - from) : NULL;
         c->line_seen = c->in.len;
@@ -497,26 +502,22 @@ static void conn_input_end(struct conn *c) {
     }
 }
 
-static void conn_read(struct conn *c) {
-    if (!conn_wants_input(c)) /* no more, since the event was asked for */
-        return;
-    if (c->state == CONN_OPEN && !c->stdio && c->in.len > 0) {
-        loop_defer(c->host->loop, &c->flush_task); /* what is stashed comes first */
-        return;
-    }
-    size_t room = CONN_READ;
+/* Reads once and acts on it. Whether there may be more. */
+static bool conn_read_once(struct conn *c) {
+    size_t room = 0;
     char *direct = c->state == CONN_OPEN && !c->stdio ? ws_room(&c->ws, &room) : NULL;
-    ssize_t n =
-        direct != NULL ? read(c->io.fd, direct, room) : read(c->io.fd, c->host->scratch, CONN_READ);
+    if (direct == NULL)
+        room = c->state == CONN_HTTP ? CONN_HTTP_READ : CONN_READ;
+    ssize_t n = read(c->io.fd, direct != NULL ? direct : c->host->scratch, room);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
+        return false;
     if (n < 0 && !c->stdio) {
         conn_drop(c);
-        return;
+        return false;
     }
     if (n <= 0) {
         conn_input_end(c);
-        return;
+        return false;
     }
     c->rx_bytes += (uint64_t)n;
     if (direct != NULL) {
@@ -526,7 +527,25 @@ static void conn_read(struct conn *c) {
     } else {
         conn_process(c, c->host->scratch, (size_t)n);
     }
-    conn_update_watch(c);
+    return (size_t)n == room;
+}
+
+static void conn_read(struct conn *c) {
+    if (!conn_wants_input(c)) /* no more, since the event was asked for */
+        return;
+    if (c->state == CONN_OPEN && !c->stdio && c->in.len > 0) {
+        loop_defer(c->host->loop, &c->flush_task); /* what is stashed comes first */
+        return;
+    }
+    /* A head comes in small pieces, so that little is kept of what follows it; but in one turn, so
+     * that no deadline passes while it lies here. */
+    for (size_t n = 0; conn_read_once(c) && c->state == CONN_HTTP && conn_wants_input(c);) {
+        n += CONN_HTTP_READ;
+        if (n >= CONN_READ)
+            break;
+    }
+    if (!c->left)
+        conn_update_watch(c);
 }
 
 static void conn_on_io(struct loop_io *io, uint32_t events) {
@@ -559,6 +578,11 @@ static void conn_on_timer(struct loop_timer *t) {
         conn_drop(c);
         return;
     }
+    if (c->standing != CONN_PROVEN) {
+        log_info("closing connection %s: no initialize in time", c->peer);
+        conn_end(c, 1008, "no initialize in time");
+        return;
+    }
     conn_ping(c);
     if (loop_timer_set(c->host->loop, &c->timer, CONN_PING_MS * LOOP_MS) < 0)
         conn_drop(c);
@@ -570,11 +594,6 @@ void conn_pause(struct conn *c, bool paused) {
     c->paused = paused;
     /* Stashed input is taken up from the flush task: never inside the owner's call. */
     loop_defer(c->host->loop, &c->flush_task);
-}
-
-void conn_lift_limit(struct conn *c) {
-    c->msg_max = CONN_MSG_MAX;
-    ws_parser_set_max(&c->ws, CONN_MSG_MAX);
 }
 
 /* -- making one -- */
@@ -591,6 +610,7 @@ static struct conn *conn_new(struct conn_host *h, int in_fd, int out_fd) {
     c->flush_task.fn = conn_on_flush;
     c->free_task.fn = conn_on_free;
     c->msg_max = CONN_MSG_EARLY_MAX;
+    list_init(&c->unproven);
     outq_init(&c->outq, &h->pool);
     outq_init(&c->held, &h->pool);
     list_append(&h->conns, &c->node);
@@ -611,7 +631,7 @@ int conn_accept(struct conn_host *h, int fd, const struct sockaddr *addr) {
     ws_parser_init(&c->ws, CONN_MSG_EARLY_MAX);
     int r = loop_io_add(h->loop, &c->io, EPOLLIN | EPOLLRDHUP);
     if (r == 0)
-        r = loop_timer_set(h->loop, &c->timer, CONN_HEAD_MS * LOOP_MS);
+        r = conn_proof_begin(c);
     if (r < 0)
         conn_free(c);
     return r;
@@ -622,6 +642,7 @@ int conn_stdio(struct conn_host *h, int in_fd, int out_fd) {
     if (c == NULL)
         return -ENOMEM;
     c->stdio = true;
+    c->standing = CONN_PROVEN; /* whoever started the server speaks */
     c->state = CONN_OPEN;
     c->opened = true;
     c->in = BUF_INIT((size_t)CONN_MSG_MAX + CONN_READ + 1);

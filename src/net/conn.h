@@ -17,6 +17,13 @@
  *
  * A message may be sent piece by piece (conn_stream). What is sent meanwhile is held back until its
  * end, since only control frames may stand between fragments, and counts as queued.
+ *
+ * Proof. A socket is unproven until the owner calls conn_prove(). An unproven one queues little
+ * (CONN_OUT_EARLY and one answer), reads nothing meanwhile, has CONN_PROOF_MS in all, and gives its
+ * place up when a newer one needs it (conn_evict): first the oldest stranger, then the oldest
+ * guest. A request that may pass (auth_check) makes a stranger a guest. While the answer to it is
+ * made and sent the connection is served: then only a transfer that stands still ends it.
+ * CONN_PROOF_MS begins again when the answer is sent.
  */
 
 #include "base/buf.h"
@@ -36,11 +43,14 @@
 #define CONN_MSG_EARLY_MAX (64u << 10) /* the same before the owner lifts it (conn_lift_limit) */
 #define CONN_FRAME_OUT_MAX (16u << 20) /* larger messages leave in fragments of this */
 #define CONN_OUT_MAX (4u << 20)
+#define CONN_OUT_EARLY 4096 /* the same while unproven */
 #define CONN_OUT_HIGH (512u << 10)
 #define CONN_OUT_LOW (128u << 10)
 #define CONN_READ 65536              /* bytes taken per turn of the loop */
+#define CONN_HTTP_READ 4096          /* bytes of HTTP heads read at a time */
 #define CONN_METRICS_MAX (64u << 10) /* bytes of the text of /metrics */
 #define CONN_HEAD_MS 10000           /* for an HTTP head */
+#define CONN_PROOF_MS 30000          /* for an unproven connection */
 #define CONN_BODY_MS 60000           /* without progress of a transfer */
 #define CONN_PING_MS 30000           /* between keepalive pings */
 #define CONN_LINGER_MS 2000          /* for the peer's answer to our close frame */
@@ -80,8 +90,9 @@ struct conn_host {
     const struct auth *auth;
     struct outq_pool pool;
     struct list conns;
-    unsigned count;
-    char *scratch; /* CONN_READ bytes, owned */
+    unsigned count;                /* places taken: all but those that are about to be freed */
+    struct list strangers, guests; /* unproven ones, the oldest first */
+    char *scratch;                 /* CONN_READ bytes, owned */
     struct spare spare;
     void *owner;
     /* Appends the text of /metrics; 0 or -errno. NULL: there is no such path. */
@@ -100,11 +111,16 @@ void conn_host_fini(struct conn_host *h);
 
 enum conn_state { CONN_HTTP, CONN_BODY, CONN_OPEN, CONN_FLUSHING, CONN_LINGERING };
 
+enum conn_standing { CONN_STRANGER, CONN_SERVED, CONN_GUEST, CONN_PROVEN };
+
 struct conn {
     struct list node;
     struct conn_host *host;
-    void *user;     /* the owner's */
-    void *transfer; /* the owner's, while CONN_BODY */
+    enum conn_standing standing;
+    struct list unproven; /* in host->strangers or host->guests */
+    uint64_t proof_due;   /* while a stranger or a guest: loop time of its end */
+    void *user;           /* the owner's */
+    void *transfer;       /* the owner's, while CONN_BODY */
     enum conn_state state;
     bool stdio;
     bool input_done; /* end of input seen */
@@ -114,6 +130,7 @@ struct conn {
     bool high;       /* pressure was reported */
     bool opened;     /* `open` was reported, `gone` was not */
     bool broken;     /* out of memory: nothing more can be sent */
+    bool left;       /* its place was given up */
     bool close_sent;
     bool end_told;      /* stdio: `input_end` was reported */
     struct loop_io io;  /* input; for a socket also output */
@@ -126,7 +143,7 @@ struct conn {
     size_t line_seen; /* stdio: bytes of `in` known to hold no newline */
     size_t msg_max;
     uint64_t rx_bytes;       /* ever received */
-    struct loop_timer timer; /* head deadline, ping, linger */
+    struct loop_timer timer; /* head, proof, transfer, ping, goodbye, linger */
     struct loop_timer poll;  /* stdio on a file that epoll does not take */
     struct loop_task flush_task, free_task;
     char peer[SOCK_PEER_MAX]; /* "IP:PORT", "unix" or "stdio" */
@@ -151,8 +168,15 @@ void conn_http_want_out(struct conn *c);
 void conn_http_end(struct conn *c, bool close);
 void conn_http_abort(struct conn *c);
 
-/* Allows messages of CONN_MSG_MAX from now on. */
-void conn_lift_limit(struct conn *c);
+/* The owner knows the peer: the limits of an unproven connection end, messages of CONN_MSG_MAX are
+ * allowed, pings begin. */
+void conn_prove(struct conn *c);
+
+/* The unproven connection that makes room next, or NULL. */
+struct conn *conn_evictee(const struct conn_host *h);
+
+/* Gives its place up at once; a WebSocket peer is told so (1013) if its socket takes the frame. */
+void conn_evict(struct conn *c);
 
 /* Stops or resumes input. */
 void conn_pause(struct conn *c, bool paused);
@@ -189,6 +213,12 @@ static inline uint64_t conn_tx_written(const struct conn *c) {
     return c->outq.written;
 }
 uint64_t conn_tx_confirmed(const struct conn *c);
+
+/* Whether so much is queued that no more requests are read. */
+static inline bool conn_is_full(const struct conn *c) {
+    bool early = c->standing != CONN_PROVEN && c->state != CONN_BODY;
+    return conn_backlog(c) >= (early ? CONN_OUT_EARLY : CONN_OUT_MAX);
+}
 
 /* Some text, filled segments (from the host's pool; owned from now on), some text. */
 struct conn_parts {

@@ -34,14 +34,15 @@ static void conn_reply_status(struct conn *c, int status, const char *body, bool
 
 static void conn_upgrade(struct conn *c, struct str key) {
     _cleanup_buf_ struct buf b = BUF_INIT(4096);
-    if (http_write_upgrade(&b, key, (long long)time(NULL)) < 0 || conn_put(c, buf_str(&b)) < 0 ||
-        loop_timer_set(c->host->loop, &c->timer, CONN_PING_MS * LOOP_MS) < 0) {
+    if (http_write_upgrade(&b, key, (long long)time(NULL)) < 0 || conn_put(c, buf_str(&b)) < 0) {
         conn_drop(c);
         return;
     }
+    conn_proof_serve(c);
     c->state = CONN_OPEN;
     c->opened = true;
     log_info("websocket client connected: %s", c->peer);
+    conn_proof_served(c);
     c->host->ops->open(c);
     conn_queued(c); /* after open: it may report pressure */
 }
@@ -122,6 +123,7 @@ static void conn_answer(struct conn *c, const struct http_request *r) {
         http_route(r, &a);
     if (a.refusal != HTTP_ADMITTED)
         conn_refused(c, a.status, a.refusal, reasons[a.refusal]);
+    a.close |= conn_proof_is_short(c);
     if (a.action == HTTP_REPLY) {
         conn_reply(c, &a);
         return;
@@ -135,17 +137,19 @@ static void conn_answer(struct conn *c, const struct http_request *r) {
         a.type = NULL;
         a.close |= http_body_len(r) != 0;
         conn_reply(c, &a);
-    } else if (a.action == HTTP_METRICS) {
-        conn_metrics(c, &a);
-    } else if (a.action == HTTP_FILES) {
-        h->ops->files(c, r, &a);
-    } else {
+    } else if (a.action == HTTP_UPGRADE) {
         conn_upgrade(c, a.key);
+    } else {
+        conn_proof_serve(c);
+        if (a.action == HTTP_METRICS)
+            conn_metrics(c, &a);
+        else
+            h->ops->files(c, r, &a);
     }
 }
 
 void conn_http(struct conn *c) {
-    while (c->state == CONN_HTTP && c->in.len > 0 && conn_backlog(c) < CONN_OUT_MAX) {
+    while (c->state == CONN_HTTP && c->in.len > 0 && !conn_is_full(c)) {
         struct http_request r;
         int n = http_parse(c->in.p, c->in.len, &r);
         if (n == 0)
@@ -157,6 +161,8 @@ void conn_http(struct conn *c) {
         conn_answer(c, &r);
         buf_consume(&c->in, (size_t)n);
     }
+    if (c->in.len == 0)
+        buf_fini(&c->in);
     if (c->state == CONN_OPEN) {
         struct buf rest = c->in;
         c->in = BUF_INIT(rest.max);

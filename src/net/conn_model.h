@@ -1,6 +1,6 @@
 #pragma once
-/* What the parts of a connection know of each other: conn.c, its life and its messages, and
- * conn_http.c, what comes before and beside those. */
+/* What the parts of a connection know of each other: conn.c, its life and its messages,
+ * conn_http.c, what comes before and beside those, and conn_proof.c, who is not proven yet. */
 
 #include "net/conn.h"
 
@@ -10,7 +10,28 @@ void conn_drop(struct conn *c);
 /* Watches for what is wanted now. */
 void conn_update_watch(struct conn *c);
 
-/* The next head has its time once the last answer is sent, which may take as long as a transfer. */
+/* Sends as much as the socket takes. */
+void conn_flush(struct conn *c);
+
+/* A new socket is a stranger. 0 or -ENOMEM. */
+MUST_CHECK int conn_proof_begin(struct conn *c);
+
+/* A request may pass: the connection is served until its answer is sent. */
+void conn_proof_serve(struct conn *c);
+
+/* No answer is under way: a served connection is a guest, with CONN_PROOF_MS from now on. */
+void conn_proof_served(struct conn *c);
+
+/* Takes it off the lists. */
+void conn_proof_end(struct conn *c);
+
+/* Whether the time left is too short for another head. */
+bool conn_proof_is_short(const struct conn *c);
+
+/*
+ * Sets the timer for what is awaited in the HTTP state. An answer to a served connection may take
+ * as long as a transfer; the head after it has its time from then. All else is within the proof's.
+ */
 void conn_await_head(struct conn *c);
 
 /* Something was put into the queue. */

@@ -38,3 +38,7 @@ size_t sock_unconfirmed(int fd) {
     int n;
     return ioctl(fd, SIOCOUTQ, &n) == 0 && n > 0 ? (size_t)n : 0;
 }
+
+void sock_limit_unsent(int fd, int n) {
+    sock_set_option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, n);
+}

@@ -14,3 +14,6 @@ void sock_tune_tcp(int fd);
 
 /* Bytes written to a socket that the peer's host has not confirmed; 0 when the kernel cannot say. */
 size_t sock_unconfirmed(int fd);
+
+/* At most about n bytes wait in the kernel for a peer that does not read; 0: its own limit. TCP. */
+void sock_limit_unsent(int fd, int n);

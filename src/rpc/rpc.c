@@ -572,7 +572,7 @@ static void rpc_tell_room(struct rpc_peer *p) {
 static void rpc_on_pump(struct loop_task *t) {
     struct rpc_peer *p = container_of(t, struct rpc_peer, pump);
     for (struct list *n; rpc_lane_free(p) && (n = list_first(&p->queue)) != NULL;) {
-        if (!conn_is_open(p->conn) || conn_backlog(p->conn) >= CONN_OUT_MAX)
+        if (!conn_is_open(p->conn) || conn_is_full(p->conn))
             break;
         struct rpc_waiting *w = list_entry(n, struct rpc_waiting, node);
         rpc_unqueue(p, w);
@@ -595,7 +595,7 @@ void rpc_peer_input_end(struct rpc_peer *p) {
 /* -- life -- */
 
 bool rpc_has_room(const struct rpc_call *c) {
-    return conn_backlog(c->peer->conn) < CONN_OUT_MAX;
+    return !conn_is_full(c->peer->conn);
 }
 
 void rpc_peer_resume(struct rpc_peer *p) {

@@ -83,7 +83,7 @@ static enum rpc_outcome initialize_run(struct rpc_call *c, void *params, struct 
     s->wants_started = initialize_wants(p, "process/started");
     s->wants_failed = initialize_wants(p, "process/failed");
     c->peer->life = RPC_GREETED;
-    conn_lift_limit(c->peer->conn);
+    conn_prove(c->peer->conn);
     int r = buf_putf(result, "{\"sessionId\":\"%s\",\"environmentInfo\":", s->id);
     if (r == 0)
         r = info_put(srv, result);

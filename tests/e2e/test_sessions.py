@@ -5,7 +5,7 @@ import time
 import pytest
 
 from harness import procfs
-from harness.rpc import b64, unb64
+from harness.rpc import RpcError, b64, unb64
 from harness.sessions import ATTACHED, resume
 from harness.settings import PATIENCE
 from harness.waiting import Deadline, patiently, until

@@ -12,7 +12,7 @@ from .rpc import RpcError
 from .sandbox import Place
 from .server import Server
 from .waiting import until
-from .ws import connect_tcp
+from .ws import Closed, connect_tcp
 
 # Seconds that the server grants by default. It reads the clock once in a turn of its loop, which
 # a busy machine makes long: so much less may be seen from outside.
@@ -38,6 +38,8 @@ class LongWaits:
         self.threads = {}
         self.tokens = []
         self._watch("slow head", self._slow_head())
+        self._watch("readiness", self._readiness())
+        self._watch("initialize", self._initialize())
         self._watch("ping", self._ping())
         self._watch("retention", self._retention())
         self._watch("session", self._session())
@@ -105,16 +107,38 @@ class LongWaits:
         half.close()
         trickle.close()
 
+    def _readiness(self):
+        """Nobody keeps a connection by asking whether the server is ready."""
+        http = Http(connect_tcp(self.server.address))
+        started = time.monotonic()
+        yield
+        while http.ask("/readyz").header("connection") != "close":
+            assert time.monotonic() - started < LATE, "a stranger keeps its place"
+            time.sleep(4)
+        http.wait_eof(LATE)
+        http.close()
+
+    def _initialize(self):
+        """A WebSocket that never sends `initialize` is closed after 30 s."""
+        ws = self.server.websocket()
+        started = time.monotonic()
+        yield
+        try:
+            while True:
+                assert time.monotonic() - started < LATE, "a silent connection stays"
+                ws.receive(1)
+        except Closed as end:
+            assert (end.code, end.reason) == (1008, b"no initialize in time")
+        assert time.monotonic() - started > EARLY
+
     def _ping(self):
         """An empty ping comes every 30 s; a peer that never answers stays connected."""
         client = self.server.client()
-        client.transport.answer_pings = False
-        fresh = self.server.websocket()
-        fresh.answer_pings = False
+        ws = client.transport
+        ws.answer_pings = False
         yield
-        for ws in (client.transport, fresh):
-            until(lambda w=ws: w.receive(0.5) is None and w.pings, "a ping", LATE)
-            assert set(ws.pings) == {b""}
+        until(lambda: ws.receive(0.5) is None and ws.pings, "a ping", LATE)
+        assert set(ws.pings) == {b""}
         client.sync()
 
     def _retention(self):

@@ -1,5 +1,6 @@
 """Taking a session over."""
 
+from harness.rpc import RpcError
 from harness.waiting import Deadline
 
 ATTACHED = "session {} is already attached to another connection"
@@ -17,6 +18,7 @@ def resume(server, session):
             client.session = session
             client.notify("initialized", {})
             return client
-        assert answer["error"] == {"code": -32010, "message": ATTACHED.format(session)}
         client.close()
+        if answer["error"] != {"code": -32010, "message": ATTACHED.format(session)}:
+            raise RpcError(answer["error"])
         assert not deadline.passed(), "session stays attached"

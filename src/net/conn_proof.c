@@ -1,0 +1,82 @@
+#include "base/log.h"
+#include "net/conn_model.h"
+
+#include <errno.h>
+
+static uint64_t conn_proof_left(const struct conn *c) {
+    uint64_t now = c->host->loop->now;
+    return c->proof_due > now ? c->proof_due - now : 0;
+}
+
+/* The last on its list, with all of its time. */
+static void conn_proof_restart(struct conn *c, enum conn_standing standing) {
+    bool guest = standing == CONN_GUEST && c->host->auth->mode != AUTH_NONE;
+    c->standing = standing;
+    c->proof_due = c->host->loop->now + CONN_PROOF_MS * LOOP_MS;
+    /* Where everybody may pass, a guest is worth no more than a stranger: age alone counts. */
+    list_append(guest ? &c->host->guests : &c->host->strangers, &c->unproven);
+}
+
+int conn_proof_begin(struct conn *c) {
+    conn_proof_restart(c, CONN_STRANGER);
+    sock_limit_unsent(c->io.fd, CONN_OUT_EARLY);
+    return loop_timer_set(c->host->loop, &c->timer, CONN_HEAD_MS * LOOP_MS);
+}
+
+void conn_proof_end(struct conn *c) {
+    list_remove(&c->unproven);
+}
+
+void conn_proof_serve(struct conn *c) {
+    conn_proof_end(c);
+    if (c->standing == CONN_STRANGER)
+        sock_limit_unsent(c->io.fd, 0);
+    c->standing = CONN_SERVED;
+}
+
+void conn_proof_served(struct conn *c) {
+    if (c->standing != CONN_SERVED)
+        return;
+    conn_proof_restart(c, CONN_GUEST);
+    /* It is running, for the head: to move it takes no memory. */
+    (void)!loop_timer_set(c->host->loop, &c->timer, CONN_PROOF_MS * LOOP_MS);
+}
+
+bool conn_proof_is_short(const struct conn *c) {
+    return c->standing != CONN_SERVED && conn_proof_left(c) < CONN_HEAD_MS * LOOP_MS;
+}
+
+void conn_await_head(struct conn *c) {
+    uint64_t delay = CONN_BODY_MS * LOOP_MS;
+    if (c->outq.bytes == 0)
+        conn_proof_served(c);
+    if (c->standing != CONN_SERVED)
+        delay = conn_proof_left(c);
+    if (c->outq.bytes == 0)
+        delay = MIN(delay, CONN_HEAD_MS * LOOP_MS);
+    (void)!loop_timer_set(c->host->loop, &c->timer, delay); /* it is running */
+}
+
+void conn_prove(struct conn *c) {
+    conn_proof_end(c);
+    c->standing = CONN_PROVEN;
+    c->msg_max = CONN_MSG_MAX;
+    ws_parser_set_max(&c->ws, CONN_MSG_MAX);
+    if (!c->stdio)
+        (void)!loop_timer_set(c->host->loop, &c->timer, CONN_PING_MS * LOOP_MS);
+}
+
+struct conn *conn_evictee(const struct conn_host *h) {
+    struct list *oldest = list_first(&h->strangers);
+    if (oldest == NULL)
+        oldest = list_first(&h->guests);
+    return oldest != NULL ? list_entry(oldest, struct conn, unproven) : NULL;
+}
+
+void conn_evict(struct conn *c) {
+    log_debug("connection %s makes room", c->peer);
+    conn_end(c, 1013, "made room for a newer connection");
+    conn_flush(c);
+    if (!c->left)
+        conn_drop(c);
+}
