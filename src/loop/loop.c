@@ -34,6 +34,7 @@ int loop_io_add(struct loop *l, struct loop_io *io, uint32_t events) {
         return -errno;
     io->events = events;
     io->added = true;
+    l->ios++;
     return 0;
 }
 
@@ -50,6 +51,7 @@ void loop_io_del(struct loop *l, struct loop_io *io) {
         return;
     epoll_ctl(l->epfd, EPOLL_CTL_DEL, io->fd, NULL);
     io->added = false;
+    l->ios--;
     for (int i = l->batch_at; i < l->batch_n; i++) {
         if (l->batch[i].data.ptr == io)
             l->batch[i].data.ptr = NULL;
@@ -116,8 +118,13 @@ void loop_timer_del(struct loop *l, struct loop_timer *t) {
     loop_heap_down(l, last->pos);
 }
 
-static void loop_run_timers(struct loop *l) {
-    while (l->timers > 0 && l->heap[1]->when <= l->now) {
+static bool loop_is_due(const struct loop *l, uint64_t when) {
+    return l->timers > 0 && l->heap[1]->when <= when;
+}
+
+/* Runs what was due at `when`. */
+static void loop_run_timers(struct loop *l, uint64_t when) {
+    while (loop_is_due(l, when)) {
         struct loop_timer *t = l->heap[1];
         loop_timer_del(l, t);
         t->fn(t);
@@ -163,13 +170,11 @@ static int loop_wait(struct loop *l, struct epoll_event *ev, uint64_t wait) {
     return epoll_wait(l->epfd, ev, LOOP_BATCH, wait == UINT64_MAX ? -1 : (int)MIN(ms, 3600000u));
 }
 
-int loop_once(struct loop *l, uint64_t max_wait) {
-    uint64_t wait = max_wait;
-    if (l->timers > 0) {
-        uint64_t due = l->heap[1]->when;
-        l->now = l->clock();
-        wait = MIN(wait, due > l->now ? due - l->now : 0);
-    }
+/*
+ * Waits and serves the descriptors that are ready, at most LOOP_BATCH. How many there were (after a
+ * signal, for all one knows, one), or -errno.
+ */
+static int loop_round(struct loop *l, uint64_t wait) {
     struct epoll_event batch[LOOP_BATCH];
     int n = loop_wait(l, batch, wait);
     if (n < 0 && errno != EINTR)
@@ -185,7 +190,36 @@ int loop_once(struct loop *l, uint64_t max_wait) {
     }
     l->batch = NULL;
     l->batch_at = l->batch_n = 0;
-    loop_run_timers(l);
+    loop_run_tasks(l);
+    return n < 0 ? 1 : n;
+}
+
+/* Serves what is ready, and what that makes ready at once. The kernel gives each its turn. */
+static int loop_settle(struct loop *l) {
+    for (size_t rounds = 2 + l->ios / LOOP_BATCH; rounds > 0; rounds--) {
+        int n = loop_round(l, 0);
+        if (n <= 0)
+            return n;
+    }
+    return 0;
+}
+
+int loop_once(struct loop *l, uint64_t max_wait) {
+    uint64_t wait = max_wait;
+    if (l->timers > 0) {
+        uint64_t due = l->heap[1]->when;
+        l->now = l->clock();
+        wait = MIN(wait, due > l->now ? due - l->now : 0);
+    }
+    int n = loop_round(l, wait);
+    if (n < 0 || !loop_is_due(l, l->now))
+        return MIN(n, 0);
+    /* A timer that is due now may not have been when the kernel was asked. */
+    uint64_t when = l->now;
+    n = loop_settle(l);
+    if (n < 0)
+        return n;
+    loop_run_timers(l, when);
     loop_run_tasks(l);
     return 0;
 }

@@ -2,6 +2,10 @@
 /*
  * The event loop: one thread, level-triggered epoll, timers on the monotonic clock, deferred tasks.
  *
+ * Descriptors come before timers. When a timer is due, the loop first serves every descriptor that
+ * is ready, once: what arrived before a deadline, or while the process was stopped, is never
+ * overtaken by it. The rounds that takes are counted, so busy descriptors cannot hold up a timer.
+ *
  * Callbacks never block. A callback may remove any io, timer or task, its own included; an object
  * that embeds one must outlive the callback that is running in it, so objects are freed from a
  * deferred task (loop_defer) when in doubt.
@@ -49,6 +53,7 @@ struct loop {
     bool coarse;              /* epoll_pwait2 is missing: milliseconds only */
     uint64_t now;             /* nanoseconds, read once a round */
     uint64_t (*clock)(void);  /* CLOCK_MONOTONIC unless a test injects another */
+    size_t ios;               /* descriptors under watch */
     struct loop_timer **heap; /* heap[1..timers], earliest first; owned */
     size_t timers, heap_cap;
     struct list tasks;
@@ -88,5 +93,5 @@ void loop_task_del(struct loop_task *t);
 /* Runs until loop->stop. 0, or -errno when waiting fails. */
 MUST_CHECK int loop_run(struct loop *l);
 
-/* One round: waits at most `max_wait` nanoseconds (UINT64_MAX = until something happens). */
+/* Waits at most `max_wait` nanoseconds (UINT64_MAX = until something happens) and acts on it. */
 MUST_CHECK int loop_once(struct loop *l, uint64_t max_wait);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 
 static void conn_resume_input(struct conn *c);
 
@@ -546,6 +547,12 @@ static void conn_read(struct conn *c) {
     }
     if (!c->left)
         conn_update_watch(c);
+}
+
+uint64_t conn_received(const struct conn *c) {
+    int unread = 0;
+    (void)ioctl(c->io.fd, FIONREAD, &unread);
+    return c->rx_bytes + (uint64_t)MAX(unread, 0);
 }
 
 static void conn_on_io(struct loop_io *io, uint32_t events) {

@@ -142,7 +142,7 @@ struct conn {
     struct buf in;    /* bytes read but not yet handled: an HTTP head, a partial line, a stash */
     size_t line_seen; /* stdio: bytes of `in` known to hold no newline */
     size_t msg_max;
-    uint64_t rx_bytes;       /* ever received */
+    uint64_t rx_bytes;       /* ever read */
     struct loop_timer timer; /* head, proof, transfer, ping, goodbye, linger */
     struct loop_timer poll;  /* stdio on a file that epoll does not take */
     struct loop_task flush_task, free_task;
@@ -177,6 +177,9 @@ struct conn *conn_evictee(const struct conn_host *h);
 
 /* Gives its place up at once; a WebSocket peer is told so (1013) if its socket takes the frame. */
 void conn_evict(struct conn *c);
+
+/* Bytes that ever arrived, those included that were not read yet. */
+uint64_t conn_received(const struct conn *c);
 
 /* Stops or resumes input. */
 void conn_pause(struct conn *c, bool paused);

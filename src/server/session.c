@@ -17,7 +17,7 @@ static void session_on_ttl(struct loop_timer *t) {
 /* No sign of life: the connection is dead, whatever TCP thinks. */
 static void session_on_probe(struct loop_timer *t) {
     struct session *s = container_of(t, struct session, probe);
-    if (s->peer == NULL || s->peer->conn->rx_bytes != s->probe_rx)
+    if (s->peer == NULL || conn_received(s->peer->conn) != s->probe_rx)
         return;
     log_info("session %.*s: %s gives no sign of life", SESSION_LOGGED, s->id, s->peer->conn->peer);
     conn_end(s->peer->conn, 1008, "session was resumed by another connection");
@@ -82,7 +82,7 @@ struct session *session_new(struct server *server, struct rpc_peer *peer, struct
 static void session_ask_alive(struct session *s) {
     if (s->probe.pos != 0)
         return;
-    s->probe_rx = s->peer->conn->rx_bytes;
+    s->probe_rx = conn_received(s->peer->conn);
     conn_ping(s->peer->conn);
     (void)!loop_timer_set(&s->server->loop, &s->probe, SESSION_PROBE_MS * LOOP_MS);
 }

@@ -3,7 +3,7 @@
 import pytest
 
 
-@pytest.mark.parametrize("name", ["slow head", "readiness", "initialize", "ping", "retention",
-                                  "session", "leftovers", "helpers"])
+@pytest.mark.parametrize("name", ["slow head", "readiness", "initialize", "stopped", "ping",
+                                  "retention", "session", "leftovers", "helpers"])
 def test_long_wait(long_waits, name):
     long_waits.result(name)

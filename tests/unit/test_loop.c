@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/time.h>
 #include <cmocka.h>
 
 /* -- a clock that only moves when told -- */
@@ -359,7 +361,7 @@ static void tasks_run_once_in_order(void **state) {
     ASSERT_RAN(1);
 }
 
-static void tasks_follow_events_and_timers(void **state) {
+static void tasks_follow_events(void **state) {
     (void)state;
     struct job a = {.task.fn = on_task, .number = 9};
     struct watched *w = watched_new(1, 1);
@@ -367,7 +369,7 @@ static void tasks_follow_events_and_timers(void **state) {
     set_ms(&t, 1);
     loop_defer(&f.loop, &a.task);
     advance(LOOP_MS);
-    ASSERT_RAN(1, 5, 9);
+    ASSERT_RAN(1, 9, 5);
     watched_free(w);
 }
 
@@ -401,6 +403,99 @@ static void running_until_stopped(void **state) {
     ASSERT_RAN(1, 2);
 }
 
+/* -- descriptors before timers -- */
+
+static size_t served, served_before;
+
+static void on_served(struct loop_io *io, uint32_t events) {
+    (void)events;
+    char byte;
+    served += read(io->fd, &byte, 1) == 1;
+}
+
+static void on_deadline(struct loop_timer *t) {
+    (void)t;
+    note(0);
+    served_before = served;
+}
+
+/* More than the kernel tells of at once. */
+static void every_descriptor_before_a_timer(void **state) {
+    (void)state;
+    enum { COUNT = 200 };
+    static struct watched *w[COUNT];
+    struct loop_timer deadline = {.fn = on_deadline};
+    served = 0;
+    for (int i = 0; i < COUNT; i++) {
+        w[i] = watched_new(i, 1);
+        w[i]->io.fn = on_served;
+    }
+    assert_int_equal(loop_timer_set(&f.loop, &deadline, LOOP_SEC), 0);
+    advance(LOOP_SEC);
+    ASSERT_RAN(0);
+    assert_int_equal(served_before, COUNT);
+    for (int i = 0; i < COUNT; i++)
+        watched_free(w[i]);
+}
+
+static int alarm_pipe;
+
+/* What happens while a process is stopped: time passes and bytes arrive. */
+static void on_alarm(int number) {
+    (void)number;
+    fake_now += 10 * LOOP_SEC;
+    (void)!write(alarm_pipe, "x", 1);
+}
+
+/* A wait that a signal ends says nothing of descriptors. */
+static void a_signal_is_no_excuse(void **state) {
+    (void)state;
+    struct watched *w = watched_new(1, 0);
+    struct numbered t = numbered(5);
+    set_ms(&t, 10000);
+    alarm_pipe = w->other_end;
+    struct sigaction sa = {.sa_handler = on_alarm};
+    struct itimerval soon = {.it_value = {.tv_usec = 20000}};
+    assert_int_equal(sigaction(SIGALRM, &sa, NULL), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &soon, NULL), 0);
+    assert_int_equal(loop_once(&f.loop, UINT64_MAX), 0);
+    ASSERT_RAN(1, 5);
+    signal(SIGALRM, SIG_DFL);
+    watched_free(w);
+}
+
+static struct watched *follower;
+
+static void on_first(struct loop_io *io, uint32_t events) {
+    on_io(io, events);
+    (void)!write(follower->other_end, "x", 1);
+}
+
+/* A descriptor that is ready because of another: a connection, once it is accepted. */
+static void what_follows_before_a_timer(void **state) {
+    (void)state;
+    struct watched *first = watched_new(1, 1);
+    struct numbered t = numbered(5);
+    follower = watched_new(2, 0);
+    first->io.fn = on_first;
+    set_ms(&t, 1);
+    advance(LOOP_MS);
+    ASSERT_RAN(1, 2, 5);
+    watched_free(first);
+    watched_free(follower);
+}
+
+static void busy_ones_hold_no_timer_up(void **state) {
+    (void)state;
+    struct watched *w = watched_new(1, 60);
+    struct numbered t = numbered(5);
+    set_ms(&t, 1);
+    advance(LOOP_MS);
+    assert_int_equal(f.log[f.ran - 1], 5);
+    assert_in_range(f.ran, 2, 10);
+    watched_free(w);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
@@ -411,9 +506,11 @@ int main(void) {
         TEST(nothing_wanted_nothing_told), TEST(removed_means_silent),
         TEST(removal_inside_a_batch),      TEST(removal_of_itself),
         TEST(a_plain_file_is_refused),     TEST(more_than_a_batch),
-        TEST(tasks_run_once_in_order),     TEST(tasks_follow_events_and_timers),
+        TEST(tasks_run_once_in_order),     TEST(tasks_follow_events),
         TEST(a_task_queues_another),       TEST(a_task_removes_another),
-        TEST(running_until_stopped),
+        TEST(running_until_stopped),       TEST(every_descriptor_before_a_timer),
+        TEST(a_signal_is_no_excuse),       TEST(what_follows_before_a_timer),
+        TEST(busy_ones_hold_no_timer_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,6 +40,7 @@ class LongWaits:
         self._watch("slow head", self._slow_head())
         self._watch("readiness", self._readiness())
         self._watch("initialize", self._initialize())
+        self._watch("stopped", self._stopped())
         self._watch("ping", self._ping())
         self._watch("retention", self._retention())
         self._watch("session", self._session())
@@ -70,9 +71,11 @@ class LongWaits:
     def finish(self):
         try:
             self.server.stop(signal.SIGTERM)
+            self.stopped.stop(signal.SIGTERM)
             self.helped.stop(signal.SIGTERM)
         finally:
             self.server.abandon()
+            self.stopped.abandon()
             self.helped.abandon()
 
     def _mark(self):
@@ -130,6 +133,22 @@ class LongWaits:
         except Closed as end:
             assert (end.code, end.reason) == (1008, b"no initialize in time")
         assert time.monotonic() - started > EARLY
+
+    def _stopped(self):
+        """What came while the server was stopped counts, although every deadline has passed."""
+        self.stopped = Server()
+        http, client = self.stopped.http(), self.stopped.connect()
+        assert http.ask("/readyz").status == 200
+        self.stopped.send_signal(signal.SIGSTOP)
+        until(lambda: procfs.state(self.stopped.pid) == "T", "a stopped server")
+        started = time.monotonic()
+        http.send("GET /readyz HTTP/1.1\r\n\r\n")
+        first = client.send("initialize", {"clientName": "patient"})
+        yield
+        time.sleep(max(0, started + GRACE + 2 - time.monotonic()))
+        self.stopped.send_signal(signal.SIGCONT)
+        assert http.read().status == 200
+        assert "sessionId" in client.result(first)
 
     def _ping(self):
         """An empty ping comes every 30 s; a peer that never answers stays connected."""
