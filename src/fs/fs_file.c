@@ -1,6 +1,7 @@
 #include "fs/fs_file.h"
 
 #include "fs/fs_atomic.h"
+#include "fs/fs_site.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -60,6 +61,7 @@ static struct fs_file file_make(int *fd, const struct statx *st, enum fs_device 
     return (struct fs_file){
         .fd = steal_fd(fd),
         .size = st->stx_size,
+        .site = fs_site(st),
         .quick = kind >= FS_DEVICE_DATA,
         .noatime = kind == FS_DEVICE_NOATIME,
     };

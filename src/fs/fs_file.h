@@ -11,6 +11,7 @@
 struct fs_file {
     int fd;        /* owned; -1 = none */
     uint64_t size; /* when it was opened */
+    uint64_t site; /* fs_site() */
     bool quick; /* opened to read, on a file system whose cached data can be had without waiting */
     bool noatime; /* reading it never writes its access time */
     bool settled; /* reading it now does not (fs_try_settle()) */

@@ -22,6 +22,68 @@ static void pool_ring(struct pool *p) {
     eventfd_write(p->wake.fd, 1);
 }
 
+/* Queues a job by its deadline; most belong at the end. The lock is held. */
+static void pool_insert(struct list *head, struct pool_job *j) {
+    struct list *pos = head;
+    while (pos->prev != head &&
+           list_entry(pos->prev, struct pool_job, node)->deadline > j->deadline)
+        pos = pos->prev;
+    list_insert_before(pos, &j->node);
+}
+
+/* -- sites; the lock is held -- */
+
+static size_t pool_site_room(const struct pool *p, uint64_t site, size_t limit) {
+    size_t there = 0;
+    list_for_each(n, &p->working) {
+        const struct pool_job *j = list_entry(n, struct pool_job, node);
+        there += j->site == site && !j->blocked;
+    }
+    return limit - MIN(there, limit);
+}
+
+/* Lets jobs go on that wait for the site, as far as there is room. Whether there were any. */
+static bool pool_unblock(struct pool *p, uint64_t site) {
+    size_t going = 0;
+    list_for_each(n, &p->blocked) {
+        struct pool_job *j = list_entry(n, struct pool_job, node);
+        if (j->site != site)
+            continue;
+        if (pool_site_room(p, site, j->site_limit) <= going)
+            break;
+        going++;
+        list_remove(n);
+        j->blocked = false;
+        j->site = 0;
+        pool_insert(&p->waiting, j);
+        p->waiting_n++;
+    }
+    return going > 0;
+}
+
+static bool pool_leave(struct pool *p, struct pool_job *j) {
+    uint64_t site = j->site;
+    j->site = 0;
+    return site != 0 && pool_unblock(p, site);
+}
+
+bool pool_enter(struct pool_job *j, uint64_t site, size_t limit) {
+    struct pool *p = j->pool;
+    bool ring = false;
+    pthread_mutex_lock(&p->lock);
+    if (j->site != site) {
+        ring = pool_leave(p, j);
+        j->blocked = pool_site_room(p, site, limit) == 0;
+        j->site = site;
+        j->site_limit = limit;
+    }
+    bool entered = !j->blocked;
+    pthread_mutex_unlock(&p->lock);
+    if (ring)
+        pool_ring(p);
+    return entered;
+}
+
 /* -- a thread; the lock is held -- */
 
 static void pool_set_coming(struct pool *p, struct pool_thread *t, bool coming) {
@@ -54,6 +116,7 @@ static struct pool_job *pool_take(struct pool *p, struct pool_thread *t) {
             p->waiting_n--;
             p->running++;
             j->begun = true;
+            list_append(&p->working, &j->node);
             return j;
         }
         if (p->stopping || !pool_idle(p, t))
@@ -61,12 +124,26 @@ static struct pool_job *pool_take(struct pool *p, struct pool_thread *t) {
     }
 }
 
+/* The site was full when the job asked. It waits, unless there is room meanwhile. */
+static void pool_block(struct pool *p, struct pool_job *j) {
+    p->running--;
+    j->begun = false;
+    pool_insert(&p->blocked, j);
+    pool_unblock(p, j->site);
+}
+
 /* The thread counts as coming before the loop hears of the job, so that the next one finds it. */
 static void pool_finish(struct pool *p, struct pool_thread *t, struct pool_job *j) {
-    bool first = list_empty(&p->finished);
-    list_append(&p->finished, &j->node);
+    list_remove(&j->node);
+    bool ring = j->blocked || list_empty(&p->finished);
     pool_set_coming(p, t, true);
-    if (!first)
+    if (j->blocked) {
+        pool_block(p, j);
+    } else {
+        ring |= pool_leave(p, j);
+        list_append(&p->finished, &j->node);
+    }
+    if (!ring)
         return;
     pthread_mutex_unlock(&p->lock);
     pool_ring(p);
@@ -100,6 +177,41 @@ static void pool_report(struct list *jobs) {
     }
 }
 
+/* Takes out of the queues what has waited until `now`; the lock is held. */
+static void pool_refuse(struct pool *p, uint64_t now, struct list *jobs) {
+    struct list *const queues[] = {&p->waiting, &p->blocked};
+    for (size_t i = 0; i < 2; i++) {
+        for (struct list *n; (n = list_first(queues[i])) != NULL;) {
+            struct pool_job *j = list_entry(n, struct pool_job, node);
+            if (j->deadline > now)
+                break;
+            list_remove(n);
+            p->waiting_n -= !j->blocked;
+            j->blocked = false;
+            j->site = 0;
+            j->refused = true;
+            list_append(jobs, n);
+        }
+    }
+}
+
+/* Sets the timer to the first deadline, if any; without a timer all are refused. Lock held. */
+static void pool_set_timer(struct pool *p, struct list *jobs) {
+    uint64_t when = UINT64_MAX;
+    struct list *const first[] = {list_first(&p->waiting), list_first(&p->blocked)};
+    for (size_t i = 0; i < 2; i++) {
+        if (first[i] != NULL)
+            when = MIN(when, list_entry(first[i], struct pool_job, node)->deadline);
+    }
+    if (first[0] == NULL && first[1] == NULL)
+        return;
+    uint64_t now = p->loop->now;
+    if (loop_timer_set(p->loop, &p->timer, when > now ? when - now : 0) < 0)
+        pool_refuse(p, UINT64_MAX, jobs);
+}
+
+static void pool_staff(struct pool *p);
+
 static void pool_on_wake(struct loop_io *io, uint32_t events) {
     (void)events;
     struct pool *p = container_of(io, struct pool, wake);
@@ -111,21 +223,13 @@ static void pool_on_wake(struct loop_io *io, uint32_t events) {
         list_append(&jobs, n);
         p->running -= list_entry(n, struct pool_job, node)->begun;
     }
+    if (!list_empty(&p->blocked))
+        pool_set_timer(p, &jobs);
+    bool short_of = p->waiting_n > p->coming;
     pthread_mutex_unlock(&p->lock);
+    if (short_of)
+        pool_staff(p);
     pool_report(&jobs);
-}
-
-/* Takes out of the queue what no thread has taken up until `now`; the lock is held. */
-static void pool_refuse(struct pool *p, uint64_t now, struct list *jobs) {
-    for (struct list *n; (n = list_first(&p->waiting)) != NULL;) {
-        struct pool_job *j = list_entry(n, struct pool_job, node);
-        if (j->deadline > now)
-            return;
-        list_remove(n);
-        p->waiting_n--;
-        j->refused = true;
-        list_append(jobs, n);
-    }
 }
 
 static void pool_on_timer(struct loop_timer *timer) {
@@ -134,12 +238,7 @@ static void pool_on_timer(struct loop_timer *timer) {
     list_init(&jobs);
     pthread_mutex_lock(&p->lock);
     pool_refuse(p, p->loop->now, &jobs);
-    struct list *next = list_first(&p->waiting);
-    if (next != NULL) {
-        uint64_t when = list_entry(next, struct pool_job, node)->deadline;
-        if (loop_timer_set(p->loop, &p->timer, when - p->loop->now) < 0)
-            pool_refuse(p, UINT64_MAX, &jobs);
-    }
+    pool_set_timer(p, &jobs);
     pthread_mutex_unlock(&p->lock);
     pool_report(&jobs);
 }
@@ -193,24 +292,47 @@ static void pool_wait(struct pool *p, struct pool_job *j, bool hopeless) {
     pool_ring(p);
 }
 
-static void pool_make_or_wait(struct pool *p, struct pool_thread *t, struct pool_job *j) {
-    if (pool_make(p, t) == 0)
-        return;
+/* The thread could not be made. Whether there is no other. */
+static bool pool_unmake(struct pool *p, struct pool_thread *t) {
     pthread_mutex_lock(&p->lock);
     pool_set_coming(p, t, false);
     list_append(&p->unused, &t->node);
     bool none = --p->threads == 0;
     pthread_mutex_unlock(&p->lock);
-    pool_wait(p, j, none);
+    return none;
+}
+
+static void pool_make_or_wait(struct pool *p, struct pool_thread *t, struct pool_job *j) {
+    if (pool_make(p, t) != 0)
+        pool_wait(p, j, pool_unmake(p, t));
+}
+
+/* Calls a thread for each job that needs one: they were let go on, nobody submitted them. */
+static void pool_staff(struct pool *p) {
+    for (bool more = true; more;) {
+        struct pool_thread *called = NULL, *made = NULL;
+        pthread_mutex_lock(&p->lock);
+        if (p->waiting_n > p->coming && (called = pool_call(p, &p->idle)) == NULL)
+            made = pool_call(p, &p->unused);
+        p->threads += made != NULL;
+        pthread_mutex_unlock(&p->lock);
+        more = called != NULL || (made != NULL && pool_make(p, made) == 0);
+        if (called != NULL)
+            pthread_cond_signal(&called->call);
+        else if (made != NULL && !more)
+            pool_unmake(p, made);
+    }
 }
 
 void pool_submit(struct pool *p, struct pool_job *j) {
-    j->refused = j->begun = false;
+    j->pool = p;
+    j->refused = j->begun = j->blocked = false;
+    j->site = 0;
     if (__builtin_add_overflow(p->loop->now, loop_ms(POOL_WAIT_MS), &j->deadline))
         j->deadline = UINT64_MAX;
     struct pool_thread *called = NULL, *made = NULL;
     pthread_mutex_lock(&p->lock);
-    list_append(&p->waiting, &j->node);
+    pool_insert(&p->waiting, j);
     bool enough = ++p->waiting_n <= p->coming;
     if (!enough)
         called = pool_call(p, &p->idle);
@@ -228,7 +350,8 @@ void pool_submit(struct pool *p, struct pool_job *j) {
 
 bool pool_busy(struct pool *p) {
     pthread_mutex_lock(&p->lock);
-    bool busy = p->running > 0 || p->waiting_n > 0 || !list_empty(&p->finished);
+    bool busy =
+        p->running > 0 || p->waiting_n > 0 || !list_empty(&p->blocked) || !list_empty(&p->finished);
     pthread_mutex_unlock(&p->lock);
     return busy;
 }
@@ -238,7 +361,7 @@ bool pool_cancel(struct pool *p, struct pool_job *j) {
     bool back = !j->begun;
     if (back) {
         list_remove(&j->node);
-        p->waiting_n -= !j->refused;
+        p->waiting_n -= !j->refused && !j->blocked;
     }
     pthread_mutex_unlock(&p->lock);
     return back;
@@ -273,6 +396,8 @@ int pool_init(struct pool *p, struct loop *loop) {
         .stack = POOL_STACK,
     };
     list_init(&p->waiting);
+    list_init(&p->blocked);
+    list_init(&p->working);
     list_init(&p->finished);
     list_init(&p->idle);
     list_init(&p->unused);
@@ -292,6 +417,7 @@ bool pool_fini(struct pool *p) {
     pthread_mutex_lock(&p->lock);
     p->stopping = true;
     list_init(&p->waiting);
+    list_init(&p->blocked);
     p->waiting_n = 0;
     for (struct pool_thread *t; (t = pool_call(p, &p->idle)) != NULL;)
         pthread_cond_signal(&t->call);

@@ -7,7 +7,11 @@
  * has taken up after POOL_WAIT_MS, because all hang, is given back with `refused` set; so is one
  * for which not even a first thread can be made.
  *
- * Every call below is for the loop's thread.
+ * A job tells the pool which site (a file system) it is about to touch, and how many jobs may be
+ * there at a time. A site that hangs keeps no more threads than that, and the others stay free:
+ * further jobs for it wait without a thread, until one leaves or POOL_WAIT_MS are over.
+ *
+ * Every call below but pool_enter() is for the loop's thread.
  */
 
 #include "base/list.h"
@@ -15,7 +19,7 @@
 
 #include <pthread.h>
 
-#define POOL_THREADS 64
+#define POOL_THREADS 256
 #define POOL_STACK (256u << 10) /* bytes of a thread's stack */
 #define POOL_IDLE_MS 10000      /* after which an idle thread ends */
 #define POOL_WAIT_MS 5000
@@ -25,9 +29,14 @@ struct pool_job {
     struct list node;
     void (*work)(struct pool_job *j); /* in a thread; touches nothing but its job */
     void (*done)(struct pool_job *j); /* in the loop; may free the job, submit, cancel others */
-    bool refused;                     /* no thread took it up: work was not called */
-    bool begun;                       /* a thread took it up; under the pool's lock */
+    bool refused;                     /* no thread took it up, or its site stayed full */
     uint64_t deadline;                /* loop time at which it is refused */
+    struct pool *pool;                /* since it was submitted */
+
+    bool begun;        /* a thread took it up; here and below under the pool's lock */
+    bool blocked;      /* its site was full */
+    uint64_t site;     /* where it is, or wants to be while blocked; 0: nowhere */
+    size_t site_limit; /* jobs that may be there */
 };
 
 struct pool_thread {
@@ -45,9 +54,10 @@ struct pool {
     uint64_t stop_ms;
     size_t stack;
 
-    pthread_mutex_t lock; /* for all below; not held during work and done */
-    pthread_cond_t ended; /* of a thread */
-    struct list waiting, finished;
+    pthread_mutex_t lock;         /* for all below; not held during work and done */
+    pthread_cond_t ended;         /* of a thread */
+    struct list waiting, blocked; /* jobs, by deadline */
+    struct list working, finished;
     struct list idle;   /* threads, the last one to become idle first */
     struct list unused; /* threads that do not exist */
     size_t waiting_n;
@@ -77,3 +87,10 @@ void pool_submit(struct pool *p, struct pool_job *j);
 
 /* Takes back a job that has not begun: true, and `done` will not follow. */
 bool pool_cancel(struct pool *p, struct pool_job *j);
+
+/*
+ * In a thread, called by `work` before it touches `site` (not 0); it leaves the site it was at.
+ * False: `limit` jobs are there. `work` must return at once, having changed nothing; the pool calls
+ * it again from the start when there is room, or refuses the job.
+ */
+MUST_CHECK bool pool_enter(struct pool_job *j, uint64_t site, size_t limit);

@@ -1,5 +1,6 @@
 #include "server/fs_confined.h"
 
+#include "fs/fs_site.h"
 #include "server/fs_helper_main.h"
 #include "server/session.h"
 
@@ -103,11 +104,11 @@ int fs_confined_text(struct fs_confined *x, struct buf *text, struct err *e) {
 }
 
 /* What came must be what was asked for: a file, opened so. */
-static int confined_check(const struct fs_confined *x, int fd, struct stat *st) {
+static int confined_check(const struct fs_confined *x, int fd, struct statx *st) {
     int flags = fd < 0 ? -1 : fcntl(fd, F_GETFL);
-    if (flags < 0 || (flags & O_PATH) || fstat(fd, st) < 0)
+    if (flags < 0 || (flags & O_PATH) || fs_statx(fd, "", AT_EMPTY_PATH, st) < 0)
         return -EIO;
-    if (!S_ISREG(st->st_mode) && !(x->write && S_ISCHR(st->st_mode)))
+    if (!S_ISREG(st->stx_mode) && !(x->write && S_ISCHR(st->stx_mode)))
         return -EIO;
     return (flags & O_ACCMODE) == (x->write ? O_WRONLY : O_RDONLY) ? 0 : -EIO;
 }
@@ -116,7 +117,7 @@ int fs_confined_open(struct fs_confined *x, struct fs_file *f, struct err *e) {
     struct fs_helper_reply reply = {.text = BUF_INIT(FS_RESULT_MAX), .fd = -1};
     int r = confined_call(x, &reply, e);
     _cleanup_close_ int fd = reply.fd;
-    struct stat st;
+    struct statx st;
     buf_fini(&reply.text);
     if (r != 0)
         return r > 0 ? 1 : r;
@@ -124,10 +125,11 @@ int fs_confined_open(struct fs_confined *x, struct fs_file *f, struct err *e) {
         err_set(e, ERR_INTERNAL, "fs sandbox helper failed: a bad answer");
         return -EIO;
     }
-    bool replace = x->write && S_ISREG(st.st_mode);
+    bool replace = x->write && S_ISREG(st.stx_mode);
     if (replace && ftruncate(fd, 0) < 0)
         return fs_fail(e, errno);
-    *f = (struct fs_file){.fd = steal_fd(&fd), .size = replace ? 0 : (uint64_t)st.st_size};
+    *f = (struct fs_file){
+        .fd = steal_fd(&fd), .size = replace ? 0 : st.stx_size, .site = fs_site(&st)};
     return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "server/fs_conn.h"
 
+#include "fs/fs_site.h"
 #include "server/methods.h"
 #include "server/session.h"
 
@@ -33,13 +34,15 @@ struct fs_closer {
 };
 
 static void fs_closer_work(struct pool_job *p) {
-    close(container_of(p, struct fs_closer, job)->fd);
+    struct fs_closer *c = container_of(p, struct fs_closer, job);
+    if (fs_site_enter_fd(p, c->fd))
+        close(c->fd);
 }
 
 static void fs_closer_done(struct pool_job *p) {
     struct fs_closer *c = container_of(p, struct fs_closer, job);
     if (p->refused)
-        pool_submit(c->pool, p); /* all threads hang: one may be free later */
+        pool_submit(c->pool, p); /* its file system hangs: it may come back */
     else
         free(c);
 }
@@ -87,9 +90,22 @@ static void fs_conn_pump(struct fs_conn *f) {
     }
 }
 
+bool fs_target_enter(struct pool_job *j, const struct fs_target *t) {
+    if (t->site != 0)
+        return fs_site_enter_known(j, t->site);
+    for (size_t i = 0; i < ARRAY_LEN(t->path); i++) {
+        if (t->path[i] != NULL && !fs_site_enter(j, t->path[i], !t->nofollow))
+            return false;
+    }
+    return true;
+}
+
 static void fs_job_work(struct pool_job *p) {
     struct fs_job *j = container_of(p, struct fs_job, job);
-    j->r = atomic_load(&j->stop) ? -ECANCELED : j->work(j);
+    if (atomic_load(&j->stop))
+        j->r = -ECANCELED;
+    else if (fs_target_enter(p, &j->target))
+        j->r = j->work(j);
 }
 
 static void fs_job_finish(struct fs_job *j) {
@@ -231,6 +247,7 @@ static void fs_handle_end(struct fs_handle *h) {
     if (c != NULL) {
         c->handle = NULL;
         c->fd = h->file.fd;
+        c->job.target.site = h->file.site;
         if (c->fd >= 0) {
             fs_job_queue(&c->job);
         } else { /* it could not be opened */

@@ -5,8 +5,8 @@
  * begun are dropped, and those that run are left to themselves and end unheard.
  *
  * Maxima: at most two jobs of a connection run at once (as many as it has lanes, if more), the
- * others wait for their turn, so that a file system that hangs takes few threads; FS_HANDLES_MAX
- * handles.
+ * others wait for their turn; FS_HANDLES_MAX handles. Each job names the file system it is going
+ * to touch before it does (fs_site.h), so that one that hangs takes a bounded share of the threads.
  */
 
 #include "fs/fs_devices.h"
@@ -46,6 +46,16 @@ enum fs_job_state {
     FS_JOB_RUNNING, /* with the pool */
 };
 
+/* What a job is going to touch: the site of an open file, or else paths. */
+struct fs_target {
+    uint64_t site;       /* 0: see the paths */
+    const char *path[2]; /* borrowed from the job, or NULL */
+    bool nofollow;       /* a link that a path ends in is not followed */
+};
+
+/* In a thread: enters all of it. False as pool_enter(). */
+MUST_CHECK bool fs_target_enter(struct pool_job *j, const struct fs_target *t);
+
 /*
  * A blocking call. `work` runs in a thread and touches nothing but the job; then, in the loop,
  * `finish` answers the call, unless nobody waits for it any more, and `release` frees the job.
@@ -61,9 +71,10 @@ struct fs_job {
     atomic_bool stop;       /* nobody is interested any more */
     const char *cut;        /* for rpc_stream_fail(), in a job that streams; static */
     size_t bytes;           /* of memory that it brings along; see rpc_hold() */
-    bool pause;             /* set by finish: the job goes on later, it is not to be released */
-    int r;                  /* of work: 0 or -errno */
-    struct err err;         /* its error; when not set, r says it all */
+    struct fs_target target;
+    bool pause;     /* set by finish: the job goes on later, it is not to be released */
+    int r;          /* of work: 0 or -errno */
+    struct err err; /* its error; when not set, r says it all */
     int (*work)(struct fs_job *j);
     void (*finish)(struct fs_job *j); /* r >= 0 and call is set */
     void (*release)(struct fs_job *j);

@@ -116,6 +116,7 @@ enum rpc_outcome fs_open_run(struct rpc_call *c, void *params, struct buf *resul
     o->path = steal_ptr(&p->path.native);
     o->replace = p->replace;
     o->file = FS_FILE_NONE;
+    o->job.target.path[0] = o->path;
     o->job.work = fs_open_work;
     o->job.finish = fs_open_finish;
     o->job.release = fs_open_release;
@@ -202,6 +203,7 @@ enum rpc_outcome fs_read_block_run(struct rpc_call *c, void *params, struct buf 
     b->len = len;
     b->seg = seg;
     b->job.bytes = seg->cap;
+    b->job.target.site = b->file.site;
     b->job.work = fs_read_block_work;
     b->job.finish = fs_read_block_finish;
     b->job.release = fs_read_block_release;
@@ -270,6 +272,7 @@ enum rpc_outcome fs_write_block_run(struct rpc_call *c, void *params, struct buf
     w->data = p->data.p;
     w->n = p->data.n;
     w->job.bytes = w->memory.cap;
+    w->job.target.site = h->file.site;
     w->job.work = fs_write_block_work;
     w->job.finish = fs_write_block_finish;
     w->job.release = fs_write_block_release;

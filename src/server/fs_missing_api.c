@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/uri.h"
 #include "fs/fs_missing.h"
+#include "fs/fs_site.h"
 #include "server/fs_conn.h"
 #include "server/fs_watch_api.h"
 #include "server/methods.h"
@@ -98,6 +99,10 @@ static void missing_on_mounts(struct loop_io *io, uint32_t events) {
 
 static void missing_work(struct pool_job *j) {
     struct missing_watch *w = container_of(j, struct missing_watch, job);
+    for (size_t i = 0; i < w->m.count; i++) {
+        if (!fs_site_enter(j, w->m.path[i], true))
+            return;
+    }
     w->r = fs_missing_open(&w->m);
 }
 

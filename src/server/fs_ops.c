@@ -113,6 +113,10 @@ static enum rpc_outcome fs_op_start(struct rpc_call *c, struct fs_params *p, boo
     p->memory = p->uri = BUF_INIT(0);
     op->result = BUF_INIT(FS_RESULT_MAX);
     op->job.bytes = op->params.memory.cap;
+    op->job.target = (struct fs_target){
+        .path = {op->params.path.native, op->params.destination.native},
+        .nofollow = !p->follow || code == FS_CALL_REMOVE || code == FS_CALL_RENAME,
+    };
     op->job.work = confined > 0 ? fs_op_confined_work : work;
     op->job.finish = fs_op_finish;
     op->job.release = fs_op_release;

@@ -264,6 +264,7 @@ static void fs_read_opened(struct fs_job *j) {
         rpc_fail(steal_ptr(&j->call), &j->err);
         return;
     }
+    j->target = (struct fs_target){.site = r->file.site};
     j->work = fs_read_fill;
     j->finish = fs_read_finish;
     fs_read_on(r);
@@ -315,6 +316,7 @@ enum rpc_outcome fs_read_file_run(struct rpc_call *c, void *params, struct buf *
     r->follow = p->follow;
     r->limit = limit;
     r->file = file;
+    r->job.target = (struct fs_target){.path = {r->path}, .nofollow = !r->follow};
     r->job.work = fs_read_open;
     r->job.finish = fs_read_opened;
     r->job.release = fs_read_release;

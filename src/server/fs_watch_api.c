@@ -2,6 +2,7 @@
 
 #include "base/uri.h"
 #include "fs/fs.h"
+#include "fs/fs_site.h"
 #include "json/jsonw.h"
 #include "sandbox/profile.h"
 #include "server/fs_conn.h"
@@ -162,8 +163,18 @@ static void watch_job_free(struct watch_job *j) {
     free(j);
 }
 
+/* What the job is going to watch; of several directories of a tree the first. NULL: none. */
+static const char *watch_job_path(const struct watch_job *j) {
+    if (j->setup)
+        return j->path;
+    return j->scan.dirs > 0 ? j->scan.names.p + j->scan.dir[0].name : NULL;
+}
+
 static void watch_work(struct pool_job *p) {
     struct watch_job *j = container_of(p, struct watch_job, job);
+    const char *path = watch_job_path(j);
+    if (path != NULL && !fs_site_enter(p, path, true))
+        return;
     if (j->setup)
         j->r = fs_watch_open_root(&j->scan, j->path, &j->err);
     else

@@ -3,6 +3,7 @@
 #include "base/uri.h"
 #include "fs/fs_atomic.h"
 #include "fs/fs_file.h"
+#include "server/fs_conn.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -66,7 +67,9 @@ static void transfer_run(struct transfer *t, int (*work)(struct transfer *t),
 
 static void transfer_work(struct pool_job *j) {
     struct transfer *t = container_of(j, struct transfer, job);
-    t->r = t->work(t);
+    const struct fs_target target = {.site = t->file.site, .path = {t->path}};
+    if (fs_target_enter(j, &target))
+        t->r = t->work(t);
 }
 
 static int transfer_clean_up(struct transfer *t) {

@@ -12,7 +12,9 @@ from harness.mounts import FaultFs
 from harness.rpc import b64
 from harness.waiting import until
 
-THREADS = 64
+THREADS = 256
+SITE_JOBS = 48  # that one file system may keep
+CALLS = 64
 WALK = {"maxDepth": 1, "maxDirectories": 9, "maxEntries": 99, "followDirectorySymlinks": False}
 
 
@@ -360,44 +362,94 @@ def test_a_vanished_writer(server, faultfs):
     assert content == whole[:len(content)] and len(content) % 50000 == 0
 
 
-# A full pool.
+# A file system that hangs altogether.
 
-def fill_pool(server, faultfs):
-    """All threads hang, each for another connection."""
+def fill_site(server, faultfs):
+    """As many calls hang as may, each for another connection; then more, up to 64, wait."""
     path = faultfs.file("hang-open", b"content")
     stuck = []
-    for _ in range(THREADS):
+    for i in range(CALLS):
         files = Files(server.client())
         stuck.append((files, files.send("readFile", path)))
-        faultfs.hangs("open", "hang-open")
+        if i < SITE_JOBS:
+            faultfs.hangs("open", "hang-open")
     return stuck
 
 
-def test_a_full_pool(server, faultfs, place):
-    """A call that no thread takes up in 5 s is refused. The loop does nothing in its place."""
+def test_a_dead_mount(server, faultfs, place):
+    """It keeps its own callers waiting: no other file system, and nothing that is cached."""
     other, holder = Files(server.client()), Files(server.client())
+    exercise(other, place)
     holder.open(faultfs.file("hang-flush", b"x"), "h")
-    stuck = fill_pool(server, faultfs)
-    assert server.threads() <= THREADS + 3
+    faultfs.file("fine", b"fine")
+    (place / "link").symlink_to(faultfs.path / "fine")
+    (place / "around").symlink_to(faultfs.path)
+    stuck = fill_site(server, faultfs)
+    assert server.threads() <= SITE_JOBS + 8
     holder.client.transport.reset()
-    # Long enough for the handle to be taken notice of: the closing is refused first.
-    server.client().sync()
-    ident = other.send("writeFile", place / "f", dataBase64=b64("x"))
-    other.client.sync()
-    answer = other.client.answer(ident)
-    assert (answer["error"]["code"], answer["error"]["message"]) == os_error(11)
-    assert not (place / "f").exists()
-    assert other.client.run("echo alive").output() == b"alive\n"
-    server.client().sync()
+    exercise(other, place)
+    for files, ident in stuck[:SITE_JOBS]:
+        assert ident not in files.client.answers
+    # By whatever name, after 5 s.
+    clients = [Files(server.client()) for _ in range(3)]
+    paths = [faultfs.path / "fine", place / "link", place / "around" / "fine"]
+    idents = [f.send("readFile", path) for f, path in zip(clients, paths)]
+    for files, ident in zip(clients, idents):
+        answer = files.client.answer(ident)
+        assert (answer["error"]["code"], answer["error"]["message"]) == os_error(11)
+    assert "hang open /hang-open" not in faultfs.said
+    exercise(other, place)
     faultfs.release()
     for files, sent in stuck:
-        assert files.client.result(sent) == {"dataBase64": b64("content")}
+        answer = files.client.answer(sent)
+        assert "error" in answer or answer["result"] == {"dataBase64": b64("content")}
     until(lambda: not open_in(server, faultfs), "the handle is closed")
-    exercise(other, place)
+    for files, path in zip(clients, paths):
+        assert files.read(path) == b"fine"
 
 
-def test_a_full_pool_and_the_end(server, faultfs):
-    fill_pool(server, faultfs)
+def test_two_dead_mounts_and_their_end(server, place):
+    """One comes back, one is gone for good: nobody else notices."""
+    systems = []
+    try:
+        for name in ("first", "second"):
+            (place / name).mkdir()
+            systems.append(FaultFs(place / name))
+        stuck = [fill_site(server, system) for system in systems]
+        other = Files(server.client())
+        exercise(other, place)
+        systems[0].release()
+        for files, ident in stuck[0]:
+            files.client.result(ident)
+        exercise(other, place)
+        systems[1].kill()
+        for files, ident in stuck[1]:
+            assert "error" in files.client.answer(ident)
+        exercise(other, place)
+    finally:
+        for system in systems:
+            system.finish()
+
+
+def test_trees_that_lead_into_a_dead_mount(server, faultfs, place):
+    """Walks that begin on a healthy disk are not held against it."""
+    walks = []
+    for i in range(CALLS):
+        (faultfs.real / f"hang-list.{i}").mkdir()
+        (place / f"tree.{i}").mkdir()
+        (place / f"tree.{i}" / "link").symlink_to(faultfs.path / f"hang-list.{i}")
+        files = Files(server.client())
+        options = WALK | {"maxDepth": 9, "followDirectorySymlinks": True}
+        walks.append((files, files.send("walk", place / f"tree.{i}", options=options)))
+        faultfs.hangs("list", f"hang-list.{i}")
+    exercise(Files(server.client()), place)
+    faultfs.release()
+    for files, ident in walks:
+        assert "result" in files.client.answer(ident)
+
+
+def test_a_dead_mount_and_the_end(server, faultfs):
+    fill_site(server, faultfs)
     server.stop()
 
 

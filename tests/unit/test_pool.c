@@ -29,9 +29,9 @@ struct fixture {
     pthread_mutex_t lock;
     pthread_cond_t gate; /* `open` has changed */
     bool open;
-    int order[256]; /* numbers of jobs as they began; under `lock` */
+    int order[512]; /* numbers of jobs as they began; under `lock` */
     int ran;
-    int reported[256]; /* numbers of jobs as they were done */
+    int reported[512]; /* numbers of jobs as they were done */
     int done;
 };
 
@@ -368,6 +368,151 @@ static void wake_ups_are_shared(void **state) {
     end_pool();
 }
 
+/* -- sites -- */
+
+#define SITE_LIMIT 10
+
+struct visitor {
+    struct numbered n;
+    uint64_t site;
+    bool gated;
+};
+
+static void work_at_site(struct pool_job *j) {
+    const struct visitor *v = container_of(j, struct visitor, n.job);
+    if (!pool_enter(j, v->site, SITE_LIMIT))
+        return;
+    if (v->gated)
+        work_gated(j);
+    else
+        work_quick(j);
+}
+
+static void visit(struct visitor *v, int number, uint64_t site, bool gated) {
+    v->site = site;
+    v->gated = gated;
+    submit(&v->n, number, work_at_site);
+}
+
+/* Jobs that hang at a site, as many as it takes. */
+static void fill_site(struct visitor hung[SITE_LIMIT], uint64_t site) {
+    for (int i = 0; i < SITE_LIMIT; i++)
+        visit(&hung[i], 1000 + i, site, true);
+    await_begun(SITE_LIMIT);
+}
+
+/* Waits until so many jobs have been found to be blocked. */
+static void await_blocked(size_t count) {
+    for (size_t n = 0; n < count;) {
+        n = 0;
+        pthread_mutex_lock(&f.pool.lock);
+        list_for_each(it, &f.pool.blocked) n++;
+        pthread_mutex_unlock(&f.pool.lock);
+        if (n < count)
+            turn();
+    }
+}
+
+static void a_full_site_keeps_nobody_else_waiting(void **state) {
+    (void)state;
+    struct visitor one[SITE_LIMIT], two[SITE_LIMIT], more[2], elsewhere;
+    struct numbered nowhere;
+    fill_site(one, 1);
+    fill_site(two, 2);
+    f.ran = 0;
+    visit(&more[0], 0, 1, false);
+    visit(&more[1], 1, 2, false);
+    await_blocked(2);
+    visit(&elsewhere, 2, 3, false);
+    submit(&nowhere, 3, work_quick);
+    run_until_done(2);
+    assert_int_equal(f.ran, 2);
+    assert_int_equal(pool_count(&f.pool.running), 2 * SITE_LIMIT);
+    assert_true(pool_busy(&f.pool));
+    advance(POOL_WAIT_MS);
+    assert_int_equal(f.done, 4);
+    assert_true(more[0].n.job.refused && more[1].n.job.refused);
+    assert_int_equal(f.ran, 2);
+    open_gate();
+    run_until_done(4 + 2 * SITE_LIMIT);
+    visit(&more[0], 0, 1, false);
+    run_until_done(5 + 2 * SITE_LIMIT);
+    assert_false(more[0].n.job.refused);
+    assert_int_equal(f.loop.timers, 0);
+    end_pool();
+}
+
+/* They begin in their order, and each in a thread of its own if there are many. */
+static void blocked_jobs_go_on_when_the_site_does(void **state) {
+    (void)state;
+    struct visitor hung[SITE_LIMIT], more[20];
+    fill_site(hung, 1);
+    f.ran = 0;
+    for (int i = 0; i < 20; i++)
+        visit(&more[i], i, 1, i % 2 == 0);
+    await_blocked(20);
+    assert_int_equal(f.ran, 0);
+    open_gate();
+    run_until_done(SITE_LIMIT + 20);
+    assert_int_equal(f.ran, 20);
+    for (int i = 0; i < 20; i++)
+        assert_false(more[i].n.job.refused);
+    end_pool();
+}
+
+static void work_passing_through(struct pool_job *j) {
+    if (pool_enter(j, 1, SITE_LIMIT) && pool_enter(j, 2, SITE_LIMIT))
+        work_gated(j);
+}
+
+/* A job counts where it is, not where it was. */
+static void a_job_moves_from_site_to_site(void **state) {
+    (void)state;
+    struct numbered through[SITE_LIMIT], more;
+    struct visitor first, second;
+    for (int i = 0; i < SITE_LIMIT; i++)
+        submit(&through[i], 1000 + i, work_passing_through);
+    await_begun(SITE_LIMIT);
+    visit(&first, 0, 1, false);
+    run_until_done(1);
+    visit(&second, 1, 2, false);
+    submit(&more, 2, work_passing_through);
+    await_blocked(2);
+    visit(&first, 3, 1, false); /* the blocked one is not at the site that it left */
+    run_until_done(2);
+    open_gate();
+    run_until_done(SITE_LIMIT + 4);
+    end_pool();
+}
+
+static void a_blocked_job_can_be_taken_back(void **state) {
+    (void)state;
+    struct visitor hung[SITE_LIMIT], more[2];
+    fill_site(hung, 1);
+    visit(&more[0], 0, 1, false);
+    visit(&more[1], 1, 1, false);
+    await_blocked(2);
+    assert_true(pool_cancel(&f.pool, &more[0].n.job));
+    advance(POOL_WAIT_MS);
+    assert_int_equal(f.done, 1);
+    assert_true(more[1].n.job.refused);
+    assert_int_equal(pool_count(&f.pool.waiting_n), 0);
+    open_gate();
+    run_until_done(1 + SITE_LIMIT);
+    assert_false(pool_busy(&f.pool));
+    end_pool();
+}
+
+static void ends_with_blocked_jobs(void **state) {
+    (void)state;
+    struct visitor hung[SITE_LIMIT], more;
+    fill_site(hung, 1);
+    visit(&more, 0, 1, false);
+    await_blocked(1);
+    open_gate();
+    end_pool();
+}
+
 /* -- refusing -- */
 
 static void a_job_nobody_takes_is_refused(void **state) {
@@ -613,6 +758,11 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_busy_thread_does_not_end, setup, teardown),
         cmocka_unit_test_setup_teardown(many_jobs_keep_their_results, setup, teardown),
         cmocka_unit_test_setup_teardown(wake_ups_are_shared, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_full_site_keeps_nobody_else_waiting, setup, teardown),
+        cmocka_unit_test_setup_teardown(blocked_jobs_go_on_when_the_site_does, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_job_moves_from_site_to_site, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_blocked_job_can_be_taken_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(ends_with_blocked_jobs, setup, teardown),
         cmocka_unit_test_setup_teardown(a_job_nobody_takes_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(a_refused_job_can_be_submitted_again, setup, teardown),
         cmocka_unit_test_setup_teardown(without_any_thread_a_job_is_refused, setup, teardown),
