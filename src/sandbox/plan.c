@@ -39,8 +39,8 @@ static int plan_put_text(struct buf *b, const char *z) {
 }
 
 static int plan_put_head(struct buf *b, const struct plan *p) {
-    const bool flags[] = {p->confine_files,    p->full_read,     p->minimal,
-                          p->all_unix_sockets, p->local_binding, p->inherit_pids};
+    const bool flags[] = {p->confine_files, p->full_read, p->minimal, p->all_unix_sockets,
+                          p->inherit_pids};
     int r = plan_put_u32(b, PLAN_MAGIC);
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(flags); i++)
         r = plan_put_u8(b, flags[i]);
@@ -182,8 +182,8 @@ int plan_decode(struct str bytes, struct arena *a, struct plan *p) {
     *p = (struct plan){0};
     if (plan_get_u32(&reader, UINT32_MAX) != PLAN_MAGIC)
         return -EINVAL;
-    bool *flags[] = {&p->confine_files,    &p->full_read,     &p->minimal,
-                     &p->all_unix_sockets, &p->local_binding, &p->inherit_pids};
+    bool *flags[] = {&p->confine_files, &p->full_read, &p->minimal, &p->all_unix_sockets,
+                     &p->inherit_pids};
     for (size_t i = 0; i < ARRAY_LEN(flags); i++)
         *flags[i] = plan_get_u8(&reader, 1) != 0;
     p->network = (enum plan_network)plan_get_u8(&reader, PLAN_NET_MANAGED);

@@ -43,7 +43,6 @@ struct plan {
     bool minimal;       /* the platform's directories are readable */
     enum plan_network network;
     bool all_unix_sockets; /* PLAN_NET_MANAGED: AF_UNIX sockets too */
-    bool local_binding;    /* PLAN_NET_MANAGED */
     bool inherit_pids;     /* no pid namespace of its own (--linux-sandbox-pid-namespace inherit) */
     const uint16_t *ports; /* PLAN_NET_MANAGED: of the host's loopback */
     size_t port_count;

@@ -7,6 +7,7 @@
 #include "server/fs_watch_api.h"
 #include "server/methods.h"
 #include "server/params.h"
+#include "server/sandbox_members.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -210,7 +211,7 @@ int watch_missing_decode(const struct json_node *params, void *out, struct err *
     }
     if (!has_id || p->missing == NULL)
         return err_set(e, ERR_INVALID_PARAMS, "missing field `%s`", has_id ? "missing" : "watchId");
-    return 0;
+    return sandbox_members_check(params, &none, NULL, e);
 }
 
 static int missing_put_path(struct fs_missing *m, const struct json_node *v, struct err *e) {

@@ -3,6 +3,7 @@
 #include "base/uri.h"
 #include "json/base64.h"
 #include "server/params.h"
+#include "server/sandbox_members.h"
 
 #include <errno.h>
 
@@ -155,6 +156,8 @@ static int fs_params_decode(const struct jsondec_struct *s, const struct json_no
     *p = (struct fs_params){.arena = ARENA_INIT(PROFILE_ARENA_MAX)};
     p->follow = p->recursive = p->force = p->replace = true;
     int r = jsondec(s, params, p, e);
+    if (r == 0)
+        r = sandbox_members_check(params, s, &p->sandbox, e);
     if (r == 0)
         r = fs_decode_path(p, &p->path, e);
     if (r == 0)

@@ -8,6 +8,7 @@
 #include "server/fs_conn.h"
 #include "server/methods.h"
 #include "server/params.h"
+#include "server/sandbox_members.h"
 
 #include <errno.h>
 
@@ -349,6 +350,8 @@ int fs_watch_decode(const struct json_node *params, void *out, struct err *e) {
     _cleanup_free_ char *path = NULL;
     *p = (struct watch_params){0};
     int r = jsondec(&watch_struct, params, out, e);
+    if (r == 0)
+        r = sandbox_members_check(params, &watch_struct, &p->sandbox, e);
     if (r == 0)
         r = uri_to_path(p->path, &path, e);
     if (r == 0 || r == -ENOMEM || e->code == ERR_INVALID_PARAMS)

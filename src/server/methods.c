@@ -5,6 +5,7 @@
 #include "server/info.h"
 #include "server/params.h"
 #include "server/process_api.h"
+#include "server/sandbox_members.h"
 #include "server/start.h"
 
 #include <errno.h>
@@ -54,7 +55,8 @@ static const struct jsondec_struct initialize_struct =
 
 static int initialize_decode(const struct json_node *params, void *out, struct err *e) {
     *(struct initialize_params *)out = (struct initialize_params){0};
-    return jsondec(&initialize_struct, params, out, e);
+    int r = jsondec(&initialize_struct, params, out, e);
+    return r < 0 ? r : sandbox_members_check(params, &initialize_struct, NULL, e);
 }
 
 /* Whether the client asked for a notification that is not sent otherwise. */

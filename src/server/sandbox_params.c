@@ -8,7 +8,9 @@
 struct managed_network {
     const struct json_node *loopback_ports;
     const struct json_node *allow_unix_sockets; /* has no effect on Linux */
-    bool allow_local_binding, allow_all_unix_sockets;
+    /* Without effect as well: a managed network has a loopback of its own to listen on. */
+    bool allow_local_binding;
+    bool allow_all_unix_sockets;
 };
 
 static const struct jsondec_field managed_fields[] = {
@@ -45,7 +47,6 @@ static int sandbox_decode_managed(const struct json_node *v, struct arena *a,
                                   struct sandbox_policy *out, struct err *e) {
     struct managed_network in = {0};
     int r = v != NULL ? jsondec(&managed_struct, v, &in, e) : 0;
-    out->local_binding = in.allow_local_binding;
     out->all_unix_sockets = in.allow_all_unix_sockets;
     return r < 0 ? r : sandbox_decode_ports(in.loopback_ports, a, out, e);
 }
@@ -58,7 +59,9 @@ int sandbox_params_decode(const struct start_params *p, struct arena *a, struct 
         r = sandbox_decode_managed(p->managed_network, a, out, e);
     if (r == 0 && p->network_proxy != NULL && p->network_proxy->type != JSON_OBJECT)
         r = jsondec_type_error(p->network_proxy, "struct RemoteNetworkProxyLaunchConfig", e);
-    out->managed = p->enforce_managed_network && out->profile != NULL;
+    if (r == 0 && p->enforce_managed_network && out->profile == NULL)
+        r = err_set(e, ERR_INVALID_PARAMS, "enforceManagedNetwork needs a sandbox");
+    out->managed = p->enforce_managed_network;
     out->confined = out->managed || profile_process_need(out->profile) == PROFILE_CONFINED;
     return r;
 }
@@ -80,7 +83,6 @@ int sandbox_params_plan(const struct sandbox_policy *policy, const struct profil
     plan->network = PLAN_NET_MANAGED;
     plan->ports = policy->ports;
     plan->port_count = policy->port_count;
-    plan->local_binding = policy->local_binding;
     plan->all_unix_sockets = policy->all_unix_sockets;
     return 0;
 }

@@ -12,9 +12,8 @@
 struct sandbox_policy {
     struct profile *profile; /* NULL: no sandbox was asked for */
     bool confined;           /* there is something to enforce */
-    /* A managed network, where the sandbox object stands beside enforceManagedNetwork. */
-    bool managed;
-    bool local_binding, all_unix_sockets;
+    bool managed;            /* enforceManagedNetwork */
+    bool all_unix_sockets;
     const uint16_t *ports;
     size_t port_count;
 };

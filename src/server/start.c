@@ -7,6 +7,7 @@
 #include "server/params.h"
 #include "server/report.h"
 #include "server/sandbox.h"
+#include "server/sandbox_members.h"
 #include "server/start_shape.h"
 
 #include <errno.h>
@@ -121,6 +122,8 @@ int start_decode(const struct json_node *params, void *out, struct err *e) {
         return err_set(e, ERR_INVALID_PARAMS, "direct and prepared stand alone in the params");
     int r = p->shape == START_PREPARED ? start_decode_prepared(flat, p, e)
                                        : jsondec(&start_struct, flat, p, e);
+    if (r == 0 && p->shape == START_DIRECT)
+        r = sandbox_members_check(flat, &start_struct, &p->sandbox, e);
     if (r == 0 && p->io != NULL)
         r = start_decode_io(p, e);
     if (r == 0 && p->limits_node != NULL)

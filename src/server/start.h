@@ -37,7 +37,7 @@ struct start_params {
     bool has_tty, has_pipe_stdin;
     struct str arg0;
     bool has_arg0;
-    const struct json_node *sandbox; /* NULL = none */
+    const struct json_node *sandbox; /* NULL = none; the params, if they hold a sandboxPolicy */
     bool enforce_managed_network;
     const struct json_node *managed_network;
     const struct json_node *network_proxy;

@@ -1,6 +1,7 @@
 #include "server/start_shape.h"
 
 #include "server/params.h"
+#include "server/sandbox_members.h"
 
 #include <errno.h>
 
@@ -70,6 +71,11 @@ int start_decode_prepared(const struct json_node *v, struct start_params *p, str
         return r;
     if (in.sandbox || in.managed_network || in.network_proxy || in.enforce_managed_network)
         return err_set(e, ERR_INVALID_PARAMS, "a prepared start takes no sandbox");
+    r = sandbox_members_check(v, &prepared_struct, NULL, e);
+    if (r == 0)
+        r = sandbox_members_check(json_get(v, "request"), &request_struct, NULL, e);
+    if (r < 0)
+        return r;
     p->process_id = in.process_id;
     p->argv = in.request.command;
     p->cwd = in.request.cwd;

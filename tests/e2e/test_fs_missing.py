@@ -226,7 +226,7 @@ def test_params_in_order(missing):
             (None, "invalid type: null, expected struct FsWatchMissingParams")]:
         assert missing.client.error("fs/watchMissing", params) == (-32602, text)
     for params in ({"watchId": 1, "missing": [], "present": None},
-                   {"watchId": 2, "missing": [], "sandbox": 5, "other": {}}):
+                   {"watchId": 2, "missing": [], "sandbox": None, "other": {}}):
         assert missing.client.call("fs/watchMissing", params) == NO
 
 

@@ -45,12 +45,6 @@ def test_all_optional_fields(client):
     assert process.exit_code == 0
 
 
-def test_managed_network_without_sandbox(client):
-    process = client.run(["/bin/true"], enforceManagedNetwork=True,
-                         managedNetwork={"loopbackPorts": [80], "allowLocalBinding": True})
-    assert process.exit_code == 0
-
-
 def test_shell_snapshot_is_ignored(client):
     process = client.run(["/bin/sh", "-lc", "echo ok"],
                          shellSnapshot={"scopeId": "s", "shell": {"name": "sh", "path": "/bin/sh"}})

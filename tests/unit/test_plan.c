@@ -19,7 +19,6 @@ static const struct plan full = {
     .minimal = true,
     .network = PLAN_NET_MANAGED,
     .all_unix_sockets = true,
-    .local_binding = true,
     .inherit_pids = true,
     .ports = ports,
     .port_count = ARRAY_LEN(ports),
@@ -36,7 +35,6 @@ static void assert_same(const struct plan *x, const struct plan *y) {
     assert_int_equal(x->minimal, y->minimal);
     assert_int_equal(x->network, y->network);
     assert_int_equal(x->all_unix_sockets, y->all_unix_sockets);
-    assert_int_equal(x->local_binding, y->local_binding);
     assert_int_equal(x->inherit_pids, y->inherit_pids);
     assert_string_equal(x->cwd, y->cwd);
     assert_int_equal(x->port_count, y->port_count);
@@ -81,13 +79,10 @@ static void test_round_trip(void **state) {
 
 static void test_each_flag_is_kept(void **state) {
     (void)state;
-    const struct plan variants[] = {{.cwd = "/", .confine_files = true},
-                                    {.cwd = "/", .full_read = true},
-                                    {.cwd = "/", .minimal = true},
-                                    {.cwd = "/", .all_unix_sockets = true},
-                                    {.cwd = "/", .local_binding = true},
-                                    {.cwd = "/", .inherit_pids = true},
-                                    {.cwd = "/", .network = PLAN_NET_ENABLED}};
+    const struct plan variants[] = {
+        {.cwd = "/", .confine_files = true}, {.cwd = "/", .full_read = true},
+        {.cwd = "/", .minimal = true},       {.cwd = "/", .all_unix_sockets = true},
+        {.cwd = "/", .inherit_pids = true},  {.cwd = "/", .network = PLAN_NET_ENABLED}};
     for (size_t i = 0; i < ARRAY_LEN(variants); i++) {
         _cleanup_buf_ struct buf b = BUF_INIT(PLAN_BYTES_MAX);
         _cleanup_arena_ struct arena a = ARENA_INIT(1 << 20);
