@@ -92,7 +92,7 @@ static void backend_hear(int control, pid_t pid, struct backend_try *t, int *fd)
     size_t head = offsetof(struct launch_report, text);
     if (n >= (ssize_t)head && r.kind == LAUNCH_RUNNING) {
         t->works = true;
-        t->procfs = r.error == 0;
+        t->shares_proc = r.error == EXDEV;
     } else if (n > (ssize_t)head && (size_t)n <= sizeof r) {
         t->fault.step = r.step;
         t->fault.error = r.error;

@@ -11,7 +11,7 @@
 struct backend_try {
     bool tried;
     bool works;
-    bool procfs;        /* it gets a /proc of its own; else an empty one */
+    bool shares_proc;   /* it sees the /proc of the container, for it gets none of its own */
     struct fault fault; /* why not */
 };
 

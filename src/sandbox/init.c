@@ -262,10 +262,18 @@ static int init_confine(const struct init_args *a) {
     return r;
 }
 
+/* 0 when /proc shows our own pid namespace; EXDEV when it shows another, or what is wrong. */
+static int init_proc_error(void) {
+    char text[16] = "";
+    if (readlink("/proc/self", text, sizeof text - 1) < 0)
+        return errno;
+    return atoi(text) == getpid() ? 0 : EXDEV;
+}
+
 static _Noreturn void init_helper(const struct init_args *a) {
-    /* A probe is told whether there is a /proc: in a place that is 0 otherwise. */
+    /* A probe is told whose /proc there is: in a place that is 0 otherwise. */
     bool probe = a->q->mode == LAUNCH_PROBE;
-    int proc = probe && access("/proc/self", F_OK) < 0 ? errno : 0;
+    int proc = probe ? init_proc_error() : 0;
     int r = 0;
     if (setsid() < 0) /* away from the server's terminal, if it has one */
         r = fault_os(&a->shared->fault, FAULT_TTY, errno, "session");

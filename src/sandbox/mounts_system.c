@@ -3,8 +3,10 @@
 #include "sandbox/sys.h"
 
 #include <errno.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 static const char *const system_nodes[MOUNTS_NODES] = {"null",   "zero",    "full",
                                                        "random", "urandom", "tty"};
@@ -152,24 +154,6 @@ int mounts_dev(struct mounts *m) {
 
 /* -- /proc -- */
 
-/* The host's, read-only: processes are the host's too. */
-static int system_host_proc(struct mounts *m) {
-    _cleanup_close_ int proc = sys_clone_tree(AT_FDCWD, "/proc", 1);
-    if (proc < 0 || sys_mount_setattr(proc, "", 1, MOUNTS_EMPTY | MOUNT_ATTR_RDONLY, 0, 0) < 0 ||
-        sys_attach(proc, m->root, "proc") < 0)
-        return fault_os(m->f, FAULT_PROC, errno, "the host's");
-    return 0;
-}
-
-/* Where procfs cannot be mounted (a container that hides parts of its own): none. */
-static int system_no_proc(struct mounts *m, int error) {
-    static const char *const options[] = {"mode", "0555", "size", "4k", NULL};
-    _cleanup_close_ int empty = sys_new_mount("tmpfs", options, MOUNTS_EMPTY | MOUNT_ATTR_RDONLY);
-    if (empty < 0 || sys_attach(empty, m->root, "proc") < 0)
-        return fault_os(m->f, FAULT_PROC, error, "procfs");
-    return 0;
-}
-
 /* Hides a part of /proc, if it is there. */
 static int system_hide(struct mounts *m, int proc, const char *name, const char *mask_name) {
     if (faccessat(proc, name, F_OK, 0) < 0)
@@ -178,6 +162,35 @@ static int system_hide(struct mounts *m, int proc, const char *name, const char 
     if (mask < 0 || sys_attach(mask, proc, name) < 0)
         return fault_os(m->f, FAULT_PROC, errno, "%s", name);
     return 0;
+}
+
+/* The host's, read-only. A descriptor of it in the view, or -errno with the fault noted. */
+static int system_host_proc(struct mounts *m) {
+    _cleanup_close_ int proc = sys_clone_tree(AT_FDCWD, "/proc", 1);
+    if (proc < 0 || sys_mount_setattr(proc, "", 1, MOUNTS_EMPTY | MOUNT_ATTR_RDONLY, 0, 0) < 0 ||
+        sys_attach(proc, m->root, "proc") < 0)
+        return fault_os(m->f, FAULT_PROC, errno, "the host's");
+    return steal_fd(&proc);
+}
+
+/*
+ * Where parts of /proc are hidden, as containers do, a user namespace gets no other (`error` is
+ * what the kernel said): shows that one. Read-only mounts keep settings and other processes' files
+ * from being written to. Their memory, environment and descriptors need ptrace access, which the
+ * kernel refuses across user namespaces, and from within a Landlock domain to what is outside.
+ */
+static int system_shared_proc(struct mounts *m, int error) {
+    if (error != EPERM || m->q->backend != LAUNCH_USERNS)
+        return fault_os(m->f, FAULT_PROC, error, "procfs");
+    struct statfs st;
+    _cleanup_close_ int proc = system_host_proc(m);
+    int r = MIN(proc, 0);
+    if (r == 0 && (fstatfs(proc, &st) < 0 || st.f_type != PROC_SUPER_MAGIC))
+        r = fault_text(m->f, FAULT_PROC,
+                       "/proc is denied or no procfs, and another cannot be mounted");
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(system_hidden); i++)
+        r = system_hide(m, proc, system_hidden[i], "f");
+    return r;
 }
 
 /* Which descriptors pid 1 has: to root even a process that may not be looked into tells that. */
@@ -204,11 +217,15 @@ static int system_guard_proc(struct mounts *m, int proc) {
 }
 
 int mounts_proc(struct mounts *m) {
-    if (m->q->plan.inherit_pids)
-        return system_host_proc(m);
+    if (m->q->plan.inherit_pids) {
+        _cleanup_close_ int host = system_host_proc(m);
+        return MIN(host, 0);
+    }
     _cleanup_close_ int proc = sys_new_mount("proc", NULL, MOUNTS_EMPTY | MOUNT_ATTR_RDONLY);
-    if (proc < 0 || sys_attach(proc, m->root, "proc") < 0)
-        return system_no_proc(m, errno);
+    if (proc < 0)
+        return system_shared_proc(m, errno);
+    if (sys_attach(proc, m->root, "proc") < 0)
+        return fault_os(m->f, FAULT_PROC, errno, "procfs");
     int r = system_guard_proc(m, proc);
     if (r == 0 && sys_mount_setattr(proc, "", 0, 0, MOUNT_ATTR_RDONLY, 0) < 0)
         r = fault_os(m->f, FAULT_PROC, errno, "writable");

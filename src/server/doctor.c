@@ -32,7 +32,7 @@ static void doctor_print_backends(const struct backend *b, FILE *out) {
             fprintf(out, "no: %s\n", t->fault.text);
         else
             fprintf(out, "yes%s%s\n", i == best ? ", in use" : "",
-                    i != LAUNCH_LANDLOCK && !t->procfs ? ", but /proc is empty inside" : "");
+                    t->shares_proc ? ", with the container's /proc" : "");
     }
 }
 

@@ -242,9 +242,9 @@ static int run_probe(void) {
     for (int i = 0; i < LAUNCH_BACKENDS; i++) {
         const struct backend_try *t = &b.tries[i];
         printf("%s %s %s\n", backend_name((enum launch_backend)i), t->works ? "yes" : "no",
-               !t->works   ? t->fault.text
-               : t->procfs ? "procfs"
-                           : "no procfs");
+               !t->works        ? t->fault.text
+               : t->shares_proc ? "shared proc"
+                                : "own proc");
     }
     if (backend_choose(&b, &plan, &chosen, &e) == 0)
         printf("chosen %s\n", backend_name(chosen));

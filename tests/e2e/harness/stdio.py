@@ -14,11 +14,12 @@ from .ws import Closed
 class Stdio:
     """A transport of one JSON document per line."""
 
-    def __init__(self, *args, listen="stdio", env=None, cwd=None):
+    def __init__(self, *args, listen="stdio", env=None, cwd=None, command=None):
         self.stderr_file = tempfile.TemporaryFile()
-        self.popen = subprocess.Popen([BINARY, "--listen", listen, *args], env=environment(env),
-                                      cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                      stderr=self.stderr_file, bufsize=0)
+        command = command or [BINARY, "--listen", listen, *args]
+        self.popen = subprocess.Popen(command, env=environment(env), cwd=cwd, bufsize=0,
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      stderr=self.stderr_file)
         self.pid = self.popen.pid
         self.buf = bytearray()
         os.set_blocking(self.popen.stdin.fileno(), False)

@@ -1,0 +1,174 @@
+"""Ordinary containers: a sandbox works in them, or is refused with the flag that would allow it."""
+
+import base64
+import os
+import shutil
+import warnings
+
+import pytest
+
+from harness.containers import CAPABILITIES, NO_LANDLOCK, NO_USERNS, Containers, why_not
+from harness.sandbox import DENIED, MISSING, READ_ONLY, Result, special
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+SECRET = "a-secret-of-the-container"
+USERS = pytest.mark.parametrize("uid", [0, 12345], ids=["root", "user"])
+PRIVATE = ("environ", "mem", "maps", "smaps", "auxv", "io", "pagemap", "syscall", "stack",
+           "personality", "map_files", "fdinfo", "ns/user", "cwd", "root", "exe", "fd/0")
+
+
+@pytest.fixture(scope="module", name="containers")
+def fixture_containers():
+    made = Containers()
+    yield made
+    made.close()
+
+
+@pytest.fixture(autouse=True)
+def finished(containers):
+    yield
+    containers.finish()
+
+
+def profile(*entries, network="restricted"):
+    """A sandbox object: "r", "w" or "d", and a token or a path."""
+    access = {"r": "read", "w": "write", "d": "deny"}
+    made = []
+    for text in entries:
+        kind, _, target = text.partition(" ")
+        path = special(target[1:]) if target.startswith(":") else {
+            "type": "path", "path": "file://" + target}
+        made.append({"path": path, "access": access[kind]})
+    return {"permissions": {"type": "managed", "network": network,
+                            "file_system": {"type": "restricted", "entries": made}},
+            "cwd": "file:///work", "workspaceRoots": ["file:///work"]}
+
+
+READ = profile("r :root")
+WORK = profile("r :root", "w :project_roots")
+HIDE = profile("r :minimal", "w :project_roots", "d /etc/passwd")
+
+
+def start(client, command, sandbox, **more):
+    params = client.start_params(command, cwd="file:///work", sandbox=sandbox,
+                                 env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"}, **more)
+    client.call("process/start", params)
+    return Result(client.wait_closed(client.processes[params["processId"]]))
+
+
+def refusal(client, command, sandbox, **more):
+    return client.error("process/start", client.start_params(
+        command, cwd="file:///work", sandbox=sandbox, **more))
+
+
+# /proc, where a fresh one cannot be mounted.
+
+@USERS
+def test_programs_that_need_proc(containers, uid):
+    client = containers.start(uid=uid).client()
+    for sandbox in (READ, WORK, HIDE):
+        assert start(client, "readlink /proc/self/cwd; head -c9 /proc/meminfo", sandbox).out == \
+            "/work\nMemTotal:"
+        assert start(client, ["/bin/bash", "-c", "diff <(echo a) <(echo b)"],
+                     sandbox).out.split() == ["1c1", "<", "a", "---", ">", "b"]
+        got = start(client, "echo x | tee /dev/stderr", sandbox)
+        assert (got.out, got.err) == ("x\n", "x\n")
+    for program, args, text in (("node", "-p 1+1", "2"), ("java", "-version", "64-Bit")):
+        if shutil.which(program) is None or not os.path.realpath(
+                shutil.which(program)).startswith("/usr/"):
+            warnings.warn(f"left out: {program} is not installed")
+            continue
+        got = start(client, f"{program} {args}", READ)
+        assert got.code == 0 and text in got.text, got
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"uid": 12345}, {"rules": NO_LANDLOCK}, {"uid": 12345, "rules": NO_LANDLOCK}],
+    ids=["root", "user", "root-without-landlock", "user-without-landlock"])
+def test_other_processes_stay_private(containers, options):
+    """They can be seen, but nothing can be taken from them, nor be written to them."""
+    container = containers.start(**options)
+    container.config["process"]["env"].append(f"SECRET={SECRET}")
+    client = container.client()
+    for network in ("restricted", "enabled"):
+        sandbox = profile("r :root", "w :project_roots", network=network)
+        beside = client.start("sleep 1000")
+        other = client.start_params("sleep 1000", cwd="file:///work", sandbox=READ)
+        client.call("process/start", other)
+        got = start(client, r'''
+            read me _ </proc/self/stat
+            for p in /proc/[0-9]*; do
+                pid=${p#/proc/}
+                [ $pid -lt $me ] || continue
+                echo seen
+                for f in ''' + " ".join(PRIVATE) + r'''; do
+                    head -c1 $p/$f >/dev/null 2>&1 && echo read $p/$f
+                    ls $p/$f/* >/dev/null 2>&1 && echo listed $p/$f
+                    readlink $p/$f
+                done
+                for f in oom_score_adj comm coredump_filter clear_refs mem; do
+                    (echo 5 >$p/$f) 2>/dev/null && echo wrote $p/$f
+                done
+                kill -0 $pid 2>/dev/null && [ $pid -gt 2 ] && echo signalled $pid
+            done
+            tr '\0' '\n' </proc/self/environ | grep SECRET; exit 0''', sandbox)
+        assert set(got.out.split()) == {"seen"} and got.out.count("seen") >= 6, got
+        client.terminate(beside)
+        client.terminate(client.processes[other["processId"]])
+
+
+@USERS
+def test_proc_is_read_only(containers, uid):
+    client = containers.start(uid=uid).client()
+    for name in ("sys/kernel/hostname", "sys/kernel/core_pattern", "self/oom_score_adj", "self/comm",
+                 "1/oom_score_adj"):
+        got = start(client, f"echo 5 >/proc/{name}", WORK)
+        assert got.code != 0 and (READ_ONLY in got.err or DENIED in got.err), (name, got)
+    for name in ("kcore", "keys", "timer_list", "kpageflags"):
+        got = start(client, f"head -c1 /proc/{name}", WORK)
+        assert got.out == "" and (DENIED in got.err or MISSING in got.err), (name, got)
+
+
+@USERS
+def test_file_calls_see_no_secrets(containers, uid):
+    """The file helper has that /proc, too."""
+    container = containers.start(uid=uid)
+    container.config["process"]["env"].append(f"SECRET={SECRET}")
+    client = container.client()
+    read = {"path": "file:///proc/self/status", "sandbox": HIDE}
+    assert b"Name:" in base64.b64decode(client.call("fs/readFile", read)["dataBase64"])
+    for name in ("environ", "mem", "maps", "auxv"):
+        code, _text = client.error("fs/readFile", {**read, "path": f"file:///proc/1/{name}"})
+        assert code in (-32600, -32603), name
+    for name in ("/proc/1/oom_score_adj", "/proc/self/comm", "/proc/sys/kernel/hostname"):
+        assert client.error("fs/writeFile", {**read, "path": "file://" + name,
+                                             "dataBase64": "eA=="})[0] in (-32600, -32603)
+
+
+@pytest.mark.parametrize("options", [{}, {"uid": 12345}, {"readonly": True}, {"userns": True},
+                                     {"no_new_privs": True, "uid": 12345},
+                                     {"userns": True, "caps": [*CAPABILITIES, "SYS_ADMIN", "NET_ADMIN"],
+                                      "rules": NO_USERNS}],
+                         ids=["root", "user", "read-only", "rootless", "no-new-privileges",
+                              "backend-root"])
+def test_policies_are_enforced(containers, options):
+    client = containers.start(**options).client()
+    for sandbox, inside in ((READ, False), (WORK, True), (HIDE, True)):
+        got = start(client, "touch /work/x; touch /home/x; mkdir /work/.git/x; cat /etc/passwd",
+                    sandbox)
+        assert (got.err.count("/work/x") == 0) == inside, got
+        assert "/home/x" in got.err and "/work/.git" in got.err
+        assert ("root:" in got.out) == (sandbox is not HIDE)
+    managed = {"enforceManagedNetwork": True, "managedNetwork": {"loopbackPorts": []}}
+    assert start(client, "true", WORK, **managed).code == 0
+
+
+def test_an_image_of_the_program_alone(containers):
+    client = containers.start("scratch").client()
+    for sandbox in (READ, WORK):
+        got = start(client, ["/opt/exec-server", "--version"], sandbox)
+        assert got.code == 0 and got.out.startswith("exec-server "), got
+    path = {"path": "file:///work/x", "dataBase64": "eA=="}
+    assert client.call("fs/writeFile", {**path, "sandbox": WORK}) == {}
+    assert READ_ONLY in client.error("fs/writeFile", {**path, "sandbox": READ})[1]
