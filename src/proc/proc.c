@@ -443,11 +443,15 @@ static void proc_on_spawn(struct spawn *c) {
 
 static void proc_on_force_close(struct loop_timer *t) {
     struct proc *p = container_of(t, struct proc, force_timer);
+    uint64_t again = PROC_FORCE_AGAIN_MS * LOOP_MS;
+    /* What still dies, or forks, is waited for; what hangs in the kernel is not. */
+    if (spawn_is_killing(&p->spawn) && loop_timer_set(p->host->loop, t, again) == 0)
+        return;
     p->force_close = true;
     proc_check_closed(p);
 }
 
-/* Kills all there is; `closed` follows soon, whoever holds on to the streams. */
+/* Kills all there is; `closed` follows, whoever holds on to the streams. */
 static void proc_force(struct proc *p) {
     if (p->terminated)
         return;

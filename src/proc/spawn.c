@@ -1,7 +1,7 @@
 #include "proc/spawn.h"
 
+#include "base/hunt.h"
 #include "base/log.h"
-#include "base/scan.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -99,27 +99,12 @@ static void spawn_gone(struct spawner *s, struct spawn *c, int status) {
     c->changed(c);
 }
 
-/*
- * Kills children of the server that are no supervisors: what a supervisor that was killed left
- * behind. Those of the killed follow, so it goes on until none is found.
- */
-static bool spawner_kill_strays(struct spawner *s) {
-    FILE *f = fopen("/proc/thread-self/children", "re");
-    _cleanup_free_ char *word = NULL;
-    size_t cap = 0;
-    bool found = false;
-    for (unsigned long v; f != NULL && getdelim(&word, &cap, ' ', f) > 0;) {
-        if (!scan_word(word, 0, &v))
-            continue;
-        pid_t pid = (pid_t)v;
-        /* A foreign /proc lists others: only what can be waited for is ours. */
-        bool ours = waitid(P_PID, (id_t)pid, NULL, WEXITED | WNOHANG | WNOWAIT) == 0;
-        if (ours && spawn_by_pid(s, pid) == NULL)
-            found |= kill(pid, SIGKILL) == 0;
-    }
-    if (f != NULL)
-        fclose(f);
-    return found;
+static void spawner_kill_stray(struct hunt *h, pid_t pid) {
+    struct spawner *s = h->owner;
+    if (spawn_by_pid(s, pid) != NULL)
+        return;
+    s->hunting = true;
+    hunt_kill(h, pid);
 }
 
 void spawner_reap(struct spawner *s) {
@@ -136,7 +121,10 @@ void spawner_reap(struct spawner *s) {
 }
 
 void spawner_hunt(struct spawner *s) {
-    s->hunting = !s->spare_strays && spawner_kill_strays(s);
+    struct hunt h = {.meet = spawner_kill_stray, .owner = s};
+    s->hunting = false;
+    if (!s->spare_strays)
+        hunt_children(&h);
 }
 
 int spawner_init(struct spawner *s, struct loop *loop, struct rlimit nofile) {
@@ -327,4 +315,19 @@ void spawn_kill(struct spawn *c, bool spare_setsid) {
     atomic_store_explicit(&c->sup->kill, how, memory_order_release);
     spawn_signal(c, SIGKILL); /* the group at once, the rest by the supervisor */
     kill(c->pid, SIGUSR1);
+}
+
+bool spawn_is_killing(const struct spawn *c) {
+    return c->sup != NULL && spawn_phase(c) >= SUPERVISOR_RUNNING &&
+           (atomic_load(&c->sup->kill) & SUPERVISOR_KILL_ALL) != 0 && !atomic_load(&c->sup->stuck);
+}
+
+bool spawner_is_killing(const struct spawner *s) {
+    for (size_t i = 0; i < SPAWN_BUCKETS; i++) {
+        list_for_each(n, &s->by_pid[i]) {
+            if (spawn_is_killing(list_entry(n, struct spawn, node)))
+                return true;
+        }
+    }
+    return false;
 }

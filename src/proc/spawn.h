@@ -93,7 +93,8 @@ struct spawn_fds {
 MUST_CHECK int spawner_init(struct spawner *s, struct loop *loop, struct rlimit nofile);
 void spawner_fini(struct spawner *s);
 
-/* Kills what supervisors that were killed have left, if anything. */
+/* Kills children of the server that are no supervisors: what a supervisor that was killed has left.
+ * Those of the killed follow, so it is done again until none is found. */
 void spawner_hunt(struct spawner *s);
 
 /* To be called on SIGCHLD: handles news, reaps supervisors (and, as PID 1, strangers). */
@@ -120,6 +121,12 @@ void spawn_ask_to_end(struct spawn *c);
  * for those in a sandbox.
  */
 void spawn_kill(struct spawn *c, bool spare_setsid);
+
+/* Whether the supervisor still has to kill what can be killed. False before the exec. */
+bool spawn_is_killing(const struct spawn *c);
+
+/* Whether that is true of any. */
+bool spawner_is_killing(const struct spawner *s);
 
 /* The phase now, and the facts that come with it (valid while c->sup is set). */
 enum supervisor_phase spawn_phase(const struct spawn *c);

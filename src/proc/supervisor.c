@@ -4,6 +4,8 @@
  */
 #include "proc/supervisor.h"
 
+#include "base/hunt.h"
+#include "base/rawsys.h"
 #include "base/util.h"
 
 #include <errno.h>
@@ -18,20 +20,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-/* -- raw system calls: the result or -errno, nothing else touched -- */
-
 #if defined(__x86_64__)
-
-static inline long sys5(long n, long a, long b, long c, long d, long e) {
-    register long r10 __asm__("r10") = d;
-    register long r8 __asm__("r8") = e;
-    long r;
-    __asm__ volatile("syscall"
-                     : "=a"(r)
-                     : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
-                     : "rcx", "r11", "memory");
-    return r;
-}
 
 /* clone() onto a fresh stack; the child calls fn(arg) there and exits with its result. */
 long supervisor_clone(unsigned long flags, void *stack, int (*fn)(void *), void *arg);
@@ -62,17 +51,6 @@ __asm__(".text\n"
 
 #elif defined(__aarch64__)
 
-static inline long sys5(long n, long a, long b, long c, long d, long e) {
-    register long x8 __asm__("x8") = n;
-    register long x0 __asm__("x0") = a;
-    register long x1 __asm__("x1") = b;
-    register long x2 __asm__("x2") = c;
-    register long x3 __asm__("x3") = d;
-    register long x4 __asm__("x4") = e;
-    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4) : "memory");
-    return x0;
-}
-
 long supervisor_clone(unsigned long flags, void *stack, int (*fn)(void *), void *arg);
 __asm__(".text\n"
         ".type supervisor_clone,%function\n"
@@ -94,29 +72,7 @@ __asm__(".text\n"
         "    svc 0\n"
         ".size supervisor_clone,.-supervisor_clone\n");
 
-#else
-#error "exec-server runs on x86-64 and aarch64"
 #endif
-
-static inline long sys0(long n) {
-    return sys5(n, 0, 0, 0, 0, 0);
-}
-
-static inline long sys1(long n, long a) {
-    return sys5(n, a, 0, 0, 0, 0);
-}
-
-static inline long sys2(long n, long a, long b) {
-    return sys5(n, a, b, 0, 0, 0);
-}
-
-static inline long sys3(long n, long a, long b, long c) {
-    return sys5(n, a, b, c, 0, 0);
-}
-
-static inline long sys4(long n, long a, long b, long c, long d) {
-    return sys5(n, a, b, c, d, 0);
-}
 
 /* Closes first..last, or marks them close-on-exec; one by one where close_range is refused. */
 static void close_fds(unsigned first, unsigned last, unsigned flags) {
@@ -350,148 +306,50 @@ static bool sup_launch(struct supervisor *s) {
     return ok;
 }
 
-/* What a round of killing came across. */
-struct sup_tally {
-    int signo;  /* the signal to send */
-    int found;  /* children of ours */
-    int killed; /* of them, those that got the signal */
+/* A round of killing that spares other sessions. */
+struct sup_round {
+    pid_t session; /* not to be spared */
+    bool killed;   /* somebody was */
 };
 
-/* Kills `pid` if it is a child of ours (a foreign /proc lists others) and not to be spared. */
-static void sup_kill_child(struct supervisor *s, pid_t pid, bool spare, struct sup_tally *t) {
-    int how = WEXITED | WNOHANG | WNOWAIT | __WALL;
-    if (sys5(SYS_waitid, P_PID, pid, 0, how, 0) == -ECHILD)
-        return;
-    t->found++;
-    if (!spare || sys1(SYS_getsid, pid) == s->leader)
-        t->killed += sys2(SYS_kill, pid, t->signo) == 0;
+static void sup_kill_member(struct hunt *h, pid_t pid) {
+    struct sup_round *round = h->owner;
+    if (sys1(SYS_getsid, pid) == round->session)
+        round->killed |= sys2(SYS_kill, pid, SIGKILL) == 0;
 }
 
-#define SUP_PID_MAX 4194304 /* the kernel's PID_MAX_LIMIT */
-#define SUP_PID_NEAR 65536
-
-/* Parses a decimal at *p, moving *p behind it and the blanks that follow; 0 at the end. */
-static pid_t sup_parse_pid(const char **p, const char *end) {
-    pid_t v = 0;
-    while (*p < end && **p >= '0' && **p <= '9')
-        v = v * 10 + (*(*p)++ - '0');
-    while (*p < end && **p == ' ')
-        (*p)++;
-    return v;
-}
-
-/* One pass over our children by /proc/thread-self/children. */
-static void sup_kill_listed(struct supervisor *s, bool spare, struct sup_tally *t) {
-    char text[2048];
-    int fd = (int)sys4(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/children",
-                       O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return;
-    size_t have = 0;
-    for (long n; (n = sys3(SYS_read, fd, (long)(text + have), (long)(sizeof text - have))) > 0;) {
-        const char *end = text + have + n;
-        const char *p = text;
-        /* A number at the very end may be cut: keep it for the next read. */
-        const char *whole = end;
-        while (whole > text && whole[-1] != ' ')
-            whole--;
-        while (p < whole) {
-            pid_t pid = sup_parse_pid(&p, whole);
-            if (pid <= 0)
-                break;
-            sup_kill_child(s, pid, spare, t);
-        }
-        have = 0;
-        for (; whole < end; whole++)
-            text[have++] = *whole;
-    }
-    sys1(SYS_close, fd);
-}
-
-struct kernel_dirent {
-    uint64_t ino;
-    int64_t off;
-    unsigned short reclen;
-    unsigned char type;
-    char name[];
-};
-
-/* The parent of process `pid` according to /proc/PID/stat, or 0. */
-static pid_t sup_parent_of(int proc_fd, const char *pid) {
-    char path[32];
-    size_t n = 0;
-    while (pid[n] != '\0' && n < sizeof path - 6) {
-        path[n] = pid[n];
-        n++;
-    }
-    for (const char *s = "/stat"; *s != '\0'; s++)
-        path[n++] = *s;
-    path[n] = '\0';
-    int fd = (int)sys4(SYS_openat, proc_fd, (long)path, O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return 0;
-    char text[256];
-    long len = sys3(SYS_read, fd, (long)text, sizeof text);
-    sys1(SYS_close, fd);
-    /* "PID (comm) S PPID": comm may hold anything, so search its last ')' (comm is short). */
-    const char *end = text + MAX(len, 0L);
-    const char *p = end;
-    while (p > text && p[-1] != ')')
-        p--;
-    p += 3;
-    return p < end ? sup_parse_pid(&p, end) : 0;
-}
-
-/* The same by a walk over /proc, for kernels without the children file. */
-static void sup_kill_scanned(struct supervisor *s, bool spare, struct sup_tally *t) {
-    _Alignas(8) char dents[1024];
-    int fd = (int)sys4(SYS_openat, AT_FDCWD, (long)"/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    if (fd < 0)
-        return;
-    pid_t me = (pid_t)sys0(SYS_getpid);
-    for (long n; (n = sys3(SYS_getdents64, fd, (long)dents, sizeof dents)) > 0;) {
-        for (long at = 0; at < n;) {
-            const struct kernel_dirent *d = (const void *)(dents + at);
-            at += d->reclen;
-            const char *p = d->name;
-            if (*p < '0' || *p > '9' || sup_parent_of(fd, d->name) != me)
-                continue;
-            sup_kill_child(s, sup_parse_pid(&p, p + 12), spare, t);
-        }
-    }
-    sys1(SYS_close, fd);
-}
-
-/* The same without /proc: pids are asked whether they are ours, those near the leader first. */
-static void sup_kill_walked(struct supervisor *s, bool spare, struct sup_tally *t) {
-    for (pid_t pid = s->leader; pid <= s->leader + SUP_PID_NEAR; pid++)
-        sup_kill_child(s, pid, spare, t);
-    for (pid_t pid = 1; t->found == 0 && pid <= SUP_PID_MAX; pid++)
-        sup_kill_child(s, pid, spare, t);
-}
-
-/*
- * One round of killing: the leader's group, then every direct child. The children of the killed
- * become ours and fall in the next round. True when only spared ones are left.
- */
-static bool sup_kill_round(struct supervisor *s, bool leader_lives, bool spare) {
+/* Kills the children in the leader's session. Those of the killed become ours and fall in the next
+ * round. True when only spared ones are left. */
+static bool sup_kill_session(struct supervisor *s, bool leader_lives) {
+    struct sup_round round = {.session = s->leader};
+    struct hunt h = {.meet = sup_kill_member, .owner = &round};
     if (leader_lives)
         sys2(SYS_kill, -s->leader, SIGKILL);
-    struct sup_tally t = {.signo = SIGKILL};
-    sup_kill_listed(s, spare, &t);
-    if (t.found == 0)
-        sup_kill_scanned(s, spare, &t);
-    if (t.found == 0 && !leader_lives) /* a leader that lives has just been killed with its group */
-        sup_kill_walked(s, spare, &t);
-    return spare && !leader_lives && t.killed == 0;
+    else
+        h.leader = s->leader;
+    hunt_children(&h);
+    return !leader_lives && !round.killed;
+}
+
+/* Kills all there is below us; true when nobody lives, and only the dead are to be reaped. */
+static bool sup_kill_all(struct supervisor *s, bool leader_lives) {
+    if (leader_lives)
+        sys2(SYS_kill, -s->leader, SIGKILL);
+    struct hunt h = {.meet = hunt_kill, .leader = s->leader};
+    bool done = hunt_down(&h);
+    atomic_store(&s->stuck, !done);
+    return done;
+}
+
+static void sup_term(struct hunt *h, pid_t pid) {
+    (void)h;
+    sys2(SYS_kill, pid, SIGTERM);
 }
 
 /* Asks what a leader has left behind to end. */
-static void sup_term_rest(struct supervisor *s) {
-    struct sup_tally t = {.signo = SIGTERM};
-    sup_kill_listed(s, false, &t);
-    if (t.found == 0)
-        sup_kill_scanned(s, false, &t);
+static void sup_term_rest(void) {
+    struct hunt h = {.meet = sup_term};
+    hunt_children(&h);
 }
 
 /* Takes the leader's status, once the server is not about to signal its group. */
@@ -551,6 +409,15 @@ static bool sup_unshare(struct supervisor *s) {
     return r >= 0;
 }
 
+/*
+ * Runs before everybody else, where we are allowed to: a fork bomb of a thousand sessions would
+ * leave us a thousandth of the processor to kill it with. What we start is scheduled as usual.
+ */
+static void sup_hurry(void) {
+    int priority = 1;
+    sys3(SYS_sched_setscheduler, 0, SCHED_RR | SCHED_RESET_ON_FORK, (long)&priority);
+}
+
 static int supervisor_main(void *arg) {
     struct supervisor *s = arg;
     if (!sup_unshare(s))
@@ -565,6 +432,7 @@ static int supervisor_main(void *arg) {
         sup_sweep(s);
         return 0;
     }
+    sup_hurry();
 
     uint64_t wanted = 1ull << (SIGCHLD - 1) | 1ull << (SIGUSR1 - 1) | 1ull << (SIGTERM - 1);
     bool leader_lives = true;
@@ -575,17 +443,21 @@ static int supervisor_main(void *arg) {
             kill |= SUPERVISOR_KILL_ALL; /* the server is gone */
         if ((kill & SUPERVISOR_TERM_REST) && !leader_lives) {
             atomic_fetch_and(&s->kill, ~(unsigned)SUPERVISOR_TERM_REST);
-            sup_term_rest(s);
+            sup_term_rest();
         }
         bool killing = (kill & SUPERVISOR_KILL_ALL) != 0;
-        if (killing && sup_kill_round(s, leader_lives, (kill & SUPERVISOR_SPARE_SETSID) != 0))
+        bool spare = (kill & SUPERVISOR_SPARE_SETSID) != 0;
+        if (killing && spare && sup_kill_session(s, leader_lives))
             break;
+        if (killing && !spare && sup_kill_all(s, leader_lives))
+            continue;
         /* Killed children raise SIGCHLD; the pause only covers what cannot be killed. */
         struct timespec pause = {pause_ms / 1000, pause_ms % 1000 * 1000000};
         if (sys4(SYS_rt_sigtimedwait, (long)&wanted, 0, killing ? (long)&pause : 0,
                  sizeof wanted) == -EAGAIN)
             pause_ms = MIN(pause_ms * 2, 1000L);
     }
+    atomic_store(&s->stuck, true); /* a file system that hangs may keep us from here on */
     sup_sweep(s);
     return 0;
 }

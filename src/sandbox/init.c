@@ -1,5 +1,6 @@
 #include "sandbox/init.h"
 
+#include "base/hunt.h"
 #include "sandbox/bridge.h"
 #include "sandbox/caps.h"
 #include "sandbox/command.h"
@@ -166,29 +167,12 @@ static bool init_reap(const struct init_args *a, pid_t command) {
     return false;
 }
 
-/* Sends SIGKILL to all our children; false when none is found. */
-static bool init_kill_children(void) {
-    char text[4096];
-    _cleanup_close_ int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
-    bool any = false;
-    pid_t pid = 0;
-    for (ssize_t n; fd >= 0 && (n = read(fd, text, sizeof text)) > 0;) {
-        for (ssize_t i = 0; i < n; i++) {
-            bool digit = text[i] >= '0' && text[i] <= '9';
-            if (!digit && pid > 0)
-                any |= kill(pid, SIGKILL) == 0;
-            pid = digit ? pid * 10 + (text[i] - '0') : 0;
-        }
-    }
-    return any;
-}
-
 /* Kills the children we have been given, and theirs, where they do not die with us. */
 static void init_kill_rest(void) {
+    struct hunt h = {.meet = hunt_kill};
     while (waitpid(-1, NULL, WNOHANG | __WALL) >= 0) {
-        if (!init_kill_children())
-            return;
-        waitpid(-1, NULL, __WALL);
+        if (!hunt_down(&h))
+            return; /* what hangs in the kernel is the supervisor's */
     }
 }
 

@@ -9,6 +9,7 @@
 #include "server/sdnotify.h"
 #include "server/server.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
@@ -57,8 +58,8 @@ static int main_serve(struct options *opt, bool *hung) {
     int code = r < 0 ? main_fail(err_msg(&e)) : 0;
     if (r == 0)
         sdnotify_send(opt->notify_socket, "READY=1");
-    if (r == 0 && server_run(&s) < 0)
-        code = main_fail("the event loop failed");
+    if (r == 0 && (r = server_run(&s)) < 0)
+        code = r == -EBUSY ? 1 : main_fail("the event loop failed");
     *hung = !server_fini(&s);
     return code;
 }

@@ -162,7 +162,12 @@ static void server_on_stop_timer(struct loop_timer *t) {
         server_stop_now(s);
         return;
     }
+    /* What still dies, or forks, is waited for; what hangs in the kernel is not. */
+    if (spawner_is_killing(&s->procs.spawner) &&
+        loop_timer_set(&s->loop, t, SERVER_STOP_AGAIN_MS * LOOP_MS) == 0)
+        return;
     log_error("%zu processes could not be ended in time", s->procs.spawner.live);
+    s->unfinished = true;
     s->loop.stop = true;
 }
 
@@ -325,7 +330,8 @@ int server_listen(struct server *s, struct err *e) {
 
 int server_run(struct server *s) {
     (void)sandbox_backend(&s->sandbox); /* now, while nobody waits */
-    return loop_run(&s->loop);
+    int r = loop_run(&s->loop);
+    return r == 0 && s->unfinished ? -EBUSY : r;
 }
 
 /* Lets calls of the file system end, as far as they do. Whether all have. */

@@ -205,9 +205,7 @@ FAULTS = [
              "test_write.py::test_repeated_id_is_not_written_again")]),
     Fault(
         "spared-orphan", "terminate kills the group of the leader alone", "src/proc/supervisor.c",
-        "    sup_kill_listed(s, spare, &t);\n    if (t.found == 0)\n"
-        "        sup_kill_scanned(s, spare, &t);\n    if (t.found == 0 && !leader_lives)",
-        "    if (t.found == 0 && !leader_lives && s->leader == 0)",
+        "    bool done = hunt_down(&h);\n", "    bool done = h.leader < 0;\n",
         [e2e(r"could not be ended in time",
              "test_descendants.py::test_terminate_kills_each_kind")]),
     Fault(
