@@ -127,9 +127,14 @@ static int atomic_admit(const struct fs_atomic *a, int fd, const char *name, con
 }
 
 /* Finds directory, name and old file, and whether it may be replaced. 0 or -errno with e set. */
-static int atomic_find(struct fs_atomic *a, const struct fs_write *w, struct err *e) {
-    int r;
-    if (w->follow) {
+static int atomic_find(struct fs_atomic *a, const struct fs_write *w, const struct fs_place *at,
+                       struct err *e) {
+    int r = 0;
+    if (at != NULL) {
+        a->dir = fs_place_dup(at);
+        a->name = fs_place_name(at);
+        r = MIN(a->dir, 0);
+    } else if (w->follow) {
         r = atomic_open_dir(a, w->path);
     } else {
         r = fs_parent_open(w->path, &a->dir, &a->name, e);
@@ -203,8 +208,9 @@ void fs_atomic_abort(struct fs_atomic *a) {
 }
 
 /* Finds the place and makes the temporary file. 0 or -errno with e set. */
-static int atomic_begin(struct fs_atomic *a, const struct fs_write *w, struct err *e) {
-    int r = atomic_find(a, w, e);
+static int atomic_begin(struct fs_atomic *a, const struct fs_write *w, const struct fs_place *at,
+                        struct err *e) {
+    int r = atomic_find(a, w, at, e);
     if (r < 0)
         return r;
     a->readable = openat(a->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -214,14 +220,15 @@ static int atomic_begin(struct fs_atomic *a, const struct fs_write *w, struct er
     return a->fd < 0 ? fs_fail(e, -a->fd) : 0;
 }
 
-int fs_atomic_begin(const struct fs_write *w, struct fs_atomic **out, int *fd, struct err *e) {
+static int atomic_new(const struct fs_write *w, const struct fs_place *at, struct fs_atomic **out,
+                      int *fd, struct err *e) {
     struct fs_atomic *a = calloc(1, sizeof *a);
     if (a == NULL)
         return fs_fail(e, ENOMEM);
     a->dir = a->readable = a->fd = -1;
     a->follow = w->follow;
     a->old = FS_ATTRS_INIT;
-    int r = atomic_begin(a, w, e);
+    int r = atomic_begin(a, w, at, e);
     if (r < 0) {
         atomic_free(a);
         return r;
@@ -234,6 +241,10 @@ int fs_atomic_begin(const struct fs_write *w, struct fs_atomic **out, int *fd, s
     *out = a;
     *fd = a->fd;
     return 0;
+}
+
+int fs_atomic_begin(const struct fs_write *w, struct fs_atomic **out, int *fd, struct err *e) {
+    return atomic_new(w, NULL, out, fd, e);
 }
 
 /* Gives the file the old one's attributes, and brings it to disk. 0 or -errno with e set. */
@@ -299,10 +310,10 @@ int fs_atomic_commit(struct fs_atomic *a, struct err *e) {
     return r < 0 ? fs_fail(e, -r) : made;
 }
 
-int fs_write_atomic(const struct fs_write *w, struct err *e) {
+int fs_write_atomic_at(const struct fs_write *w, const struct fs_place *at, struct err *e) {
     struct fs_atomic *a;
     int fd;
-    int r = fs_atomic_begin(w, &a, &fd, e);
+    int r = atomic_new(w, at, &a, &fd, e);
     if (r < 0)
         return r;
     r = fs_write_all(fd, w->data, w->n);
@@ -312,4 +323,8 @@ int fs_write_atomic(const struct fs_write *w, struct err *e) {
     }
     r = fs_atomic_commit(a, e);
     return MIN(r, 0);
+}
+
+int fs_write_atomic(const struct fs_write *w, struct err *e) {
+    return fs_write_atomic_at(w, NULL, e);
 }

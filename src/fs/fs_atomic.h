@@ -2,6 +2,7 @@
 /* Replacing a file as a whole. */
 
 #include "fs/fs_file.h"
+#include "fs/fs_place.h"
 
 /*
  * fs/writeFile with `atomic`: a new file takes the place of the old one once all of it is on disk,
@@ -14,6 +15,10 @@
  * set.
  */
 MUST_CHECK int fs_write_atomic(const struct fs_write *w, struct err *e);
+
+/* The same at a place, whose name is not followed; w->path is for texts. */
+MUST_CHECK int fs_write_atomic_at(const struct fs_write *w, const struct fs_place *at,
+                                  struct err *e);
 
 /* The same in steps, for data that comes bit by bit: begin, write to fd, commit or abort. */
 struct fs_atomic;

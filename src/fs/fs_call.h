@@ -3,14 +3,12 @@
  * One call of the file system as a value: it crosses to a process that makes it (a helper in a
  * sandbox), and its answer comes back. The other side is a process of the same build.
  *
- * What that process may do beyond what the kernel allows it is decided by a gate. A call with a
- * gate never passes a link that the gate has not seen: the gate says what path, without links, a
- * name leads to, and the call is made on that path without following any.
+ * A gate decides what that process may do beyond what the kernel allows it. A path is looked up
+ * once: the gate opens the directory that the call acts in and decides on what it has opened, and
+ * the call acts relative to that descriptor without following a link.
  */
 
-#include "fs/fs.h"
-
-#include <limits.h>
+#include "fs/fs_place.h"
 
 #define FS_CALL_BYTES_MAX 65536       /* of an encoded call */
 #define FS_CALL_TEXT_MAX (120u << 10) /* of a text in an answer's own packet; else in a memfd */
@@ -50,18 +48,8 @@ MUST_CHECK int fs_call_encode(const struct fs_call *c, struct buf *b);
 /* Decodes; strings point into `bytes`. 0 or -EINVAL. */
 MUST_CHECK int fs_call_decode(struct str bytes, struct fs_call *c);
 
-/* What a call is about to do with a path. */
-enum fs_call_need {
-    FS_CALL_LOOKS, /* learns what is known about it, not what is in it */
-    FS_CALL_READS,
-    FS_CALL_CHANGES, /* makes or replaces a file; changes a mode */
-    FS_CALL_MAKES,   /* makes a directory */
-    FS_CALL_TAKES,   /* removes it, or gives it another name */
-    FS_CALL_GETS,    /* it becomes the name of something else: the last component is not followed */
-};
-
 struct fs_call_path {
-    enum fs_call_need need;
+    enum fs_need need;
     const char *path;
     bool follow;  /* links before the last component are followed */
     bool leaf;    /* that is followed, too */
@@ -71,10 +59,10 @@ struct fs_call_path {
 
 struct fs_call_gate {
     void *arg;
-    /* Whether, and by which path without links it is to be done. 0, or -errno. */
-    int (*pass)(void *arg, const struct fs_call_path *p, char out[PATH_MAX]);
-    /* The same for a path without links that the call has come to by itself. 0, or -errno. */
-    int (*check)(void *arg, enum fs_call_need need, const char *path);
+    /* Whether, and where it is to be done: fills the place. 0; or -errno, and nothing is open. */
+    int (*pass)(void *arg, const struct fs_call_path *p, struct fs_place *out);
+    /* As fs_check.ask, for a name that the call has come to by itself. */
+    int (*check)(void *arg, enum fs_need need, const char *path, mode_t mode);
     /* Whether what is not found at `path` is merely not to be seen. */
     bool (*hidden)(void *arg, const char *path);
 };

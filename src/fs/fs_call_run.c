@@ -14,48 +14,42 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#define RUN_FLAGS (O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+#define RUN_FLAGS (O_NONBLOCK | O_NOCTTY)
 #define RUN_MODE 0666
 
 static const atomic_bool run_never;
 
-/* A call being made: the paths to act on. */
+/* A call being made: the places to act on. */
 struct run {
     const struct fs_call *c;
     const struct fs_call_gate *g;
-    char path[PATH_MAX], destination[PATH_MAX];
+    struct fs_place at, to;
 };
 
-static int run_pass(const struct run *run, struct fs_call_path p, char out[PATH_MAX],
+static int run_pass(const struct run *run, struct fs_call_path p, struct fs_place *out,
                     struct err *e) {
     int r = run->g->pass(run->g->arg, &p, out);
     return r < 0 ? fs_fail(e, -r) : 0;
 }
 
 /* Lets the path of the call pass. */
-static int run_enter(struct run *run, enum fs_call_need need, bool leaf, struct err *e) {
+static int run_enter(struct run *run, enum fs_need need, bool leaf, struct err *e) {
     const struct fs_call *c = run->c;
     return run_pass(run,
                     (struct fs_call_path){.need = need,
                                           .path = c->path,
                                           .follow = c->follow,
                                           .leaf = leaf && c->follow,
-                                          .parents = need == FS_CALL_MAKES && c->recursive,
+                                          .parents = need == FS_MAKES && c->recursive,
                                           .tree = c->recursive},
-                    run->path, e);
+                    &run->at, e);
+}
+
+static struct fs_check run_check(const struct run *run) {
+    return (struct fs_check){.ask = run->g->check, .arg = run->g->arg};
 }
 
 /* -- opening -- */
-
-static int run_open_at(const char *path, int flags, struct err *e) {
-    _cleanup_close_ int dir = -1;
-    const char *leaf = path;
-    int r = strcmp(path, "/") == 0 ? 0 : fs_parent_open(path, &dir, &leaf, e);
-    if (r < 0)
-        return r;
-    int fd = openat(dir, leaf, flags | RUN_FLAGS, RUN_MODE);
-    return fd < 0 ? fs_fail(e, errno) : fd;
-}
 
 /* What may be had: handles are for regular files; what is written whole is no pipe. */
 static bool run_is_file(enum fs_call_op op, bool follow, const struct stat *st) {
@@ -66,16 +60,18 @@ static bool run_is_file(enum fs_call_op op, bool follow, const struct stat *st) 
 static int run_open(struct run *run, struct fs_call_result *result, struct err *e) {
     const struct fs_call *c = run->c;
     bool read = c->op == FS_CALL_READ;
-    int r = run_enter(run, read ? FS_CALL_READS : FS_CALL_CHANGES, true, e);
+    int r = run_enter(run, read ? FS_READS : FS_CHANGES, true, e);
     if (r < 0)
         return r;
     int flags = read ? O_RDONLY : O_WRONLY | O_CREAT;
-    _cleanup_close_ int fd = run_open_at(run->path, flags, e);
+    _cleanup_close_ int fd = fs_place_open(&run->at, flags | RUN_FLAGS, RUN_MODE);
     struct stat st;
     if (fd < 0)
-        return fd;
+        return fs_fail(e, -fd);
     if (fstat(fd, &st) < 0)
         return fs_fail(e, errno);
+    if (run->at.mode != 0 && ((st.st_mode ^ run->at.mode) & S_IFMT) != 0)
+        return fs_fail(e, ESTALE); /* not what was decided on */
     if (!run_is_file(c->op, c->follow, &st))
         return fs_not_file(e, c->path, c->follow);
     result->fd = steal_fd(&fd);
@@ -83,15 +79,14 @@ static int run_open(struct run *run, struct fs_call_result *result, struct err *
 }
 
 static int run_write_new(struct run *run, struct str data, struct err *e) {
-    int r = run_enter(run, FS_CALL_CHANGES, true, e);
+    int r = run_enter(run, FS_CHANGES, true, e);
     if (r < 0)
         return r;
-    struct stat st;
-    if (run->c->follow && lstat(run->path, &st) == 0 && !S_ISREG(st.st_mode) &&
-        !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode))
+    mode_t mode = run->at.mode;
+    if (run->c->follow && mode != 0 && !S_ISREG(mode) && !S_ISDIR(mode) && !S_ISLNK(mode))
         return fs_not_file(e, run->c->path, true);
-    struct fs_write w = {.path = run->path, .data = data.p, .n = data.n, .atomic = true};
-    return fs_write_file(&w, e);
+    struct fs_write w = {.path = run->c->path, .data = data.p, .n = data.n, .atomic = true};
+    return fs_write_atomic_at(&w, &run->at, e);
 }
 
 /* -- looking -- */
@@ -123,7 +118,7 @@ static int run_hide_size(struct buf *b) {
 /* What is denied is said to be so where nothing is to be seen of it, too. Returns r, or that. */
 static int run_unseen(struct run *run, int r, struct err *e) {
     _cleanup_err_ struct err why = ERR_INIT;
-    if (r != -ENOENT || run_enter(run, FS_CALL_READS, true, &why) != -EACCES)
+    if (r != -ENOENT || run_enter(run, FS_READS, true, &why) != -EACCES)
         return r;
     err_fini(e);
     return fs_fail(e, EACCES);
@@ -134,29 +129,34 @@ static int run_canonicalize(struct run *run, struct fs_call_result *result, stru
     return r < 0 ? run_unseen(run, r, e) : 0;
 }
 
+/* A size is told only of the very object that may be read. */
 static int run_metadata(struct run *run, struct fs_call_result *result, struct err *e) {
     const struct fs_call *c = run->c;
-    int r = fs_get_metadata(NULL, c->path, c->follow, &result->text, e);
+    _cleanup_err_ struct err none = ERR_INIT;
+    struct stat st;
+    bool link = c->follow && lstat(c->path, &st) == 0 && S_ISLNK(st.st_mode);
+    int r = run_enter(run, FS_READS, true, &none);
+    if (r == 0 && run->at.mode != 0 && (c->follow || !S_ISLNK(run->at.mode)) &&
+        fs_get_metadata_at(&run->at, c->follow, link, &result->text) == 0)
+        return 0;
+    r = fs_get_metadata(NULL, c->path, c->follow, &result->text, e);
     if (r < 0)
         return run_unseen(run, r, e);
-    _cleanup_err_ struct err none = ERR_INIT;
-    if (run_enter(run, FS_CALL_READS, true, &none) != -EACCES)
-        return 0;
     r = run_hide_size(&result->text);
     return r < 0 ? fs_fail(e, -r) : 0;
 }
 
-/* What is not to be read shows no names either; whatever else is wrong, the call says itself. */
-static int run_look_in(struct run *run, struct err *e) {
+/* Who may not read a directory sees no names either; the kernel says whatever else is wrong. */
+static int run_list(struct run *run, struct fs_call_result *result, struct err *e) {
     _cleanup_err_ struct err why = ERR_INIT;
     const struct fs_call_path p = {
-        .need = FS_CALL_READS, .path = run->c->path, .follow = true, .leaf = true};
-    return run_pass(run, p, run->path, &why) == -EACCES ? fs_fail(e, EACCES) : 0;
-}
-
-static int run_list(struct run *run, struct fs_call_result *result, struct err *e) {
-    int r = run_look_in(run, e);
-    return r < 0 ? r : fs_read_directory(run->c->path, &run_never, &result->text, e);
+        .need = FS_READS, .path = run->c->path, .follow = true, .leaf = true};
+    int r = run_pass(run, p, &run->at, &why);
+    if (r == -EACCES)
+        return fs_fail(e, EACCES);
+    if (r == 0 && run->at.mode != 0)
+        return fs_read_directory_at(&run->at, run->c->path, &run_never, &result->text, e);
+    return fs_fail(e, r == 0 ? ENOENT : -r);
 }
 
 static int run_walk(const struct fs_call *c, struct fs_call_result *result, struct err *e) {
@@ -174,58 +174,57 @@ static int run_walk(const struct fs_call *c, struct fs_call_result *result, stru
 
 static int run_mkdir(struct run *run, struct err *e) {
     const struct fs_call *c = run->c;
-    if (c->follow && strcmp(c->path, "/") == 0)
-        return fs_create_directory(c->path, c->recursive, true, e);
-    int r = run_enter(run, FS_CALL_MAKES, c->recursive, e);
-    struct stat st;
-    if (r == 0 && c->follow && lstat(run->path, &st) == 0 && !S_ISDIR(st.st_mode))
+    const struct fs_check check = run_check(run);
+    if (strcmp(c->path, "/") == 0)
+        return fs_create_directory(c->path, c->recursive, c->follow, e);
+    int r = run_enter(run, FS_MAKES, c->recursive, e);
+    if (r < 0)
+        return r;
+    if (c->follow && run->at.mode != 0 && !S_ISDIR(run->at.mode))
         return fs_fail(e, EEXIST);
-    return r < 0 ? r : fs_create_directory(run->path, c->recursive, false, e);
+    _cleanup_close_ int fd = c->recursive ? fs_mkdir_all_at(&run->at, &check) : -1;
+    r = c->recursive ? MIN(fd, 0) : fs_mkdir_at(&run->at);
+    return r < 0 ? fs_fail(e, -r) : 0;
 }
 
 static int run_remove(struct run *run, struct err *e) {
     const struct fs_call *c = run->c;
+    const struct fs_check check = run_check(run);
     struct fs_remove remove = {
-        .path = run->path, .recursive = c->recursive, .force = c->force, .follow = c->follow};
-    if (c->recursive && !c->follow) { /* nothing is removed */
-        remove.path = c->path;
+        .path = c->path, .recursive = c->recursive, .force = c->force, .follow = c->follow};
+    if (c->recursive && !c->follow) /* nothing is removed */
         return fs_remove(&remove, &run_never, e);
-    }
-    int r = run_enter(run, FS_CALL_TAKES, false, e);
+    int r = run_enter(run, FS_TAKES, false, e);
     if (r == -ENOENT && c->force && !run->g->hidden(run->g->arg, c->path)) {
         err_fini(e);
         return 0;
     }
     if (r < 0)
         return r;
-    struct stat st;
-    if (lstat(run->path, &st) < 0 && errno == ENOENT && run->g->hidden(run->g->arg, c->path))
+    if (run->at.mode == 0 && run->g->hidden(run->g->arg, c->path))
         return fs_fail(e, ENOENT);
+    remove.at = &run->at;
+    remove.check = &check;
     return fs_remove(&remove, &run_never, e);
 }
 
-static int run_check_copy(void *arg, const char *source, const char *destination, bool dir) {
-    const struct fs_call_gate *g = ((const struct run *)arg)->g;
-    int r = dir ? 0 : g->check(g->arg, FS_CALL_READS, source);
-    return r < 0 ? r : g->check(g->arg, dir ? FS_CALL_MAKES : FS_CALL_CHANGES, destination);
-}
-
-static int run_copy(struct run *run, struct err *e) {
+/* Lets both ends of a copy pass. */
+static int run_enter_copy(struct run *run, struct err *e) {
     const struct fs_call *c = run->c;
-    int r =
-        run_pass(run, (struct fs_call_path){.need = FS_CALL_READS, .path = c->path, .follow = true},
-                 run->path, e);
-    struct stat st;
-    if (r == 0 && lstat(run->path, &st) < 0)
-        r = fs_fail(e, errno);
-    if (r == 0 && S_ISREG(st.st_mode) && faccessat(AT_FDCWD, run->path, R_OK, AT_EACCESS) < 0)
+    int r = run_pass(run, (struct fs_call_path){.need = FS_READS, .path = c->path, .follow = true},
+                     &run->at, e);
+    mode_t mode = run->at.mode;
+    if (r == 0 && mode == 0)
+        r = fs_fail(e, ENOENT);
+    if (r == 0 && S_ISREG(mode) &&
+        faccessat(run->at.dir, fs_place_name(&run->at), R_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) < 0)
         r = fs_fail(e, errno); /* before anything is said about the destination */
     if (r < 0)
         return r;
-    bool dir = S_ISDIR(st.st_mode), link = S_ISLNK(st.st_mode);
-    if (!dir && !link && !S_ISREG(st.st_mode)) /* wherever it is to go */
+    bool dir = S_ISDIR(mode), link = S_ISLNK(mode);
+    if (!dir && !link && !S_ISREG(mode)) /* wherever it is to go */
         return fs_copy_unsupported(e);
-    enum fs_call_need need = dir ? FS_CALL_MAKES : link ? FS_CALL_GETS : FS_CALL_CHANGES;
+    enum fs_need need = dir ? FS_MAKES : link ? FS_GETS : FS_CHANGES;
     if (!dir || c->recursive)
         r = run_pass(run,
                      (struct fs_call_path){.need = need,
@@ -233,68 +232,75 @@ static int run_copy(struct run *run, struct err *e) {
                                            .follow = true,
                                            .leaf = !link,
                                            .parents = dir},
-                     run->destination, e);
-    if (r == 0 && dir && c->recursive && lstat(run->destination, &st) == 0 && !S_ISDIR(st.st_mode))
+                     &run->to, e);
+    if (r == 0 && dir && c->recursive && run->to.mode != 0 && !S_ISDIR(run->to.mode))
         r = fs_fail(e, EEXIST);
+    return r;
+}
+
+static int run_copy(struct run *run, struct err *e) {
+    const struct fs_call *c = run->c;
+    const struct fs_check check = run_check(run);
+    int r = run_enter_copy(run, e);
     if (r < 0)
         return r;
-    struct fs_copy copy = {.source = run->path,
-                           .destination = run->destination,
+    struct fs_copy copy = {.source = c->path,
+                           .destination = run->to.path,
                            .recursive = c->recursive,
-                           .check = run_check_copy,
-                           .arg = run};
+                           .from = &run->at,
+                           .to = &run->to,
+                           .check = &check};
     return fs_copy(&copy, &run_never, e);
 }
 
 static int run_rename(struct run *run, struct err *e) {
     const struct fs_call *c = run->c;
-    struct fs_call_path from = {
-        .need = FS_CALL_TAKES, .path = c->path, .follow = true, .tree = true};
-    struct fs_call_path to = {.need = FS_CALL_GETS, .path = c->destination, .follow = true};
+    struct fs_call_path from = {.need = FS_TAKES, .path = c->path, .follow = true, .tree = true};
+    struct fs_call_path to = {.need = FS_GETS, .path = c->destination, .follow = true};
     if (strcmp(c->path, "/") == 0 || strcmp(c->destination, "/") == 0)
         return fs_fail(e, EBUSY);
-    int r = run_pass(run, from, run->path, e);
-    struct stat st;
-    if (r == 0 && lstat(run->path, &st) < 0)
-        r = fs_fail(e, errno);
+    int r = run_pass(run, from, &run->at, e);
+    if (r == 0 && run->at.mode == 0)
+        r = fs_fail(e, ENOENT);
     if (r == 0)
-        r = run_pass(run, to, run->destination, e);
+        r = run_pass(run, to, &run->to, e);
     if (r < 0)
         return r;
-    _cleanup_close_ int source = -1, destination = -1;
-    const char *source_leaf, *destination_leaf;
-    r = fs_parent_open(run->path, &source, &source_leaf, e);
-    if (r == 0)
-        r = fs_parent_open(run->destination, &destination, &destination_leaf, e);
-    if (r < 0)
-        return r;
-    r = fs_rename_at(source, source_leaf, destination, destination_leaf, c->replace);
+    r = fs_rename_at(run->at.dir, fs_place_name(&run->at), run->to.dir, fs_place_name(&run->to),
+                     c->replace);
     return r < 0 ? fs_fail(e, -r) : 0;
 }
 
 static int run_chmod(struct run *run, struct err *e) {
-    const struct fs_call *c = run->c;
-    int r = run_enter(run, FS_CALL_CHANGES, true, e);
-    return r < 0 ? r : fs_set_permissions(run->path, (mode_t)c->mode, false, e);
+    int r = run_enter(run, FS_CHANGES, true, e);
+    return r < 0 ? r : fs_set_permissions_at(&run->at, (mode_t)run->c->mode, e);
+}
+
+static int run_call(struct run *run, struct str data, struct fs_call_result *result,
+                    struct err *e) {
+    switch (run->c->op) {
+    case FS_CALL_READ:
+    case FS_CALL_REPLACE:
+    case FS_CALL_WRITE: return run_open(run, result, e);
+    case FS_CALL_WRITE_NEW: return run_write_new(run, data, e);
+    case FS_CALL_MKDIR: return run_mkdir(run, e);
+    case FS_CALL_METADATA: return run_metadata(run, result, e);
+    case FS_CALL_CANONICALIZE: return run_canonicalize(run, result, e);
+    case FS_CALL_LIST: return run_list(run, result, e);
+    case FS_CALL_WALK: return run_walk(run->c, result, e);
+    case FS_CALL_REMOVE: return run_remove(run, e);
+    case FS_CALL_COPY: return run_copy(run, e);
+    case FS_CALL_RENAME: return run_rename(run, e);
+    case FS_CALL_CHMOD: return run_chmod(run, e);
+    }
+    return fs_fail(e, EINVAL);
 }
 
 int fs_call_run(const struct fs_call *c, struct str data, const struct fs_call_gate *g,
                 struct fs_call_result *result, struct err *e) {
-    struct run run = {.c = c, .g = g};
-    switch (c->op) {
-    case FS_CALL_READ:
-    case FS_CALL_REPLACE:
-    case FS_CALL_WRITE: return run_open(&run, result, e);
-    case FS_CALL_WRITE_NEW: return run_write_new(&run, data, e);
-    case FS_CALL_MKDIR: return run_mkdir(&run, e);
-    case FS_CALL_METADATA: return run_metadata(&run, result, e);
-    case FS_CALL_CANONICALIZE: return run_canonicalize(&run, result, e);
-    case FS_CALL_LIST: return run_list(&run, result, e);
-    case FS_CALL_WALK: return run_walk(c, result, e);
-    case FS_CALL_REMOVE: return run_remove(&run, e);
-    case FS_CALL_COPY: return run_copy(&run, e);
-    case FS_CALL_RENAME: return run_rename(&run, e);
-    case FS_CALL_CHMOD: return run_chmod(&run, e);
-    }
-    return fs_fail(e, EINVAL);
+    struct run run = {.c = c, .g = g, .at = FS_PLACE_INIT, .to = FS_PLACE_INIT};
+    int r = run_call(&run, data, result, e);
+    fs_place_fini(&run.at);
+    fs_place_fini(&run.to);
+    return r;
 }

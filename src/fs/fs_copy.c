@@ -65,6 +65,8 @@ static bool copy_below(const char *path, const char *dir) {
 }
 
 static int copy_check_nesting(const struct fs_copy *c, struct err *e) {
+    if (c->from != NULL)
+        return copy_below(c->to->path, c->from->path) ? copy_into_itself(e) : 0;
     _cleanup_free_ char *source = realpath(c->source, NULL);
     if (source == NULL)
         return fs_fail(e, errno);
@@ -119,7 +121,7 @@ static int copy_open_dir(const struct copy_tree *t, int dir, const char *name, s
 
 static int copy_enter(struct copy_tree *t, const char *name, struct err *e) {
     const struct fs_level *level = fs_levels_last(&t->levels);
-    _cleanup_close_ int peer = copy_make_dir(level->peer, name, t->args->check == NULL);
+    _cleanup_close_ int peer = copy_make_dir(level->peer, name, t->args->to == NULL);
     if (peer < 0)
         return fs_fail(e, -peer);
     _cleanup_close_ int fd = copy_open_dir(t, level->list.fd, name, e);
@@ -134,33 +136,30 @@ static int copy_regular(const struct copy_tree *t, const struct fs_copy_file *c,
     return r > 0 ? copy_not_file(t, c->destination, e) : r;
 }
 
-/* Appends the path of `name` in the last level below `top`, with a NUL. */
-static int copy_put_path(const struct copy_tree *t, const char *top, const char *name,
-                         struct buf *b) {
-    int r = buf_putz(b, top);
-    for (size_t i = 1; r == 0 && i < fs_levels_depth(&t->levels); i++)
-        r = buf_putf(b, "/%s", fs_levels_name(&t->levels, i));
-    if (r == 0)
-        r = buf_putf(b, "/%s", name);
-    return r < 0 ? r : buf_putc(b, '\0');
-}
-
-/* Asks whether an entry may be copied. 0 or -errno. */
-static int copy_check(const struct copy_tree *t, const char *name, bool dir) {
+/* Asks whether an entry of a type may be copied. 0 or -errno. */
+static int copy_ask(const struct copy_tree *t, const char *name, unsigned char type) {
+    const struct fs_check *check = t->args->check;
     _cleanup_buf_ struct buf from = BUF_INIT(PATH_MAX), to = BUF_INIT(PATH_MAX);
-    int r = copy_put_path(t, t->args->source, name, &from);
+    if (check == NULL)
+        return 0;
+    int r = fs_levels_put_path(&t->levels, t->args->from->path, name, &from);
     if (r == 0)
-        r = copy_put_path(t, t->args->destination, name, &to);
-    if (r < 0)
-        return r == -ENOBUFS ? -ENAMETOOLONG : r;
-    return t->args->check(t->args->arg, from.p, to.p, dir);
+        r = fs_levels_put_path(&t->levels, t->args->to->path, name, &to);
+    if (r == 0 && type != DT_DIR)
+        r = check->ask(check->arg, FS_READS, from.p, DTTOIF(type));
+    struct stat st;
+    int peer = fs_levels_last(&t->levels)->peer;
+    if (r == 0 && fstatat(peer, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        st.st_mode = 0;
+    return r < 0 ? r
+                 : check->ask(check->arg, type == DT_DIR ? FS_MAKES : FS_CHANGES, to.p, st.st_mode);
 }
 
 /* Anything but files, directories and links is passed over. */
 static int copy_entry(struct copy_tree *t, const struct fs_entry *entry, struct err *e) {
     const struct fs_level *level = fs_levels_last(&t->levels);
     struct fs_copy_file c = {level->list.fd, level->peer, entry->name, entry->name,
-                             t->args->check != NULL};
+                             t->args->to != NULL};
     unsigned char type = entry->type;
     struct stat st;
     if (type == DT_UNKNOWN) {
@@ -168,7 +167,7 @@ static int copy_entry(struct copy_tree *t, const struct fs_entry *entry, struct 
             return fs_fail(e, errno);
         type = fs_list_type(st.st_mode);
     }
-    int r = t->args->check != NULL ? copy_check(t, entry->name, type == DT_DIR) : 0;
+    int r = copy_ask(t, entry->name, type);
     if (r < 0)
         return fs_fail(e, -r);
     switch (type) {
@@ -206,37 +205,36 @@ static int copy_all(struct copy_tree *t, struct err *e) {
     return r;
 }
 
-/* The directory a path is in, and its last component: of a path without links if that matters. */
-static int copy_parent(const struct fs_copy *args, const char *path, int *dir, const char **leaf,
-                       struct err *e) {
-    *leaf = path;
-    *dir = AT_FDCWD;
-    return args->check != NULL && path[1] != '\0' ? fs_parent_open(path, dir, leaf, e) : 0;
+/* The directory to look the name of a path up in, borrowed, and that name. */
+static int copy_dir(const struct fs_place *at, const char *path, const char **name) {
+    *name = at != NULL ? fs_place_name(at) : path;
+    return at != NULL ? at->dir : AT_FDCWD;
 }
 
+/* Makes the destination if it is missing. Its descriptor, or -errno with e set. */
 static int copy_open_peer(const struct fs_copy *args, struct err *e) {
-    _cleanup_close_ int dir = -1;
-    const char *leaf;
-    int r = copy_parent(args, args->destination, &dir, &leaf, e);
+    int fd;
+    if (args->to != NULL) {
+        fd = fs_mkdir_all_at(args->to, args->check);
+        return fd < 0 ? fs_fail(e, -fd) : fd;
+    }
+    int r = fs_create_directory(args->destination, true, true, e);
     if (r < 0)
         return r;
-    int flags = O_PATH | O_DIRECTORY | O_CLOEXEC | (args->check != NULL ? O_NOFOLLOW : 0);
-    int fd = openat(dir, leaf, flags);
+    fd = open(args->destination, O_PATH | O_DIRECTORY | O_CLOEXEC);
     return fd < 0 ? fs_fail(e, errno) : fd;
 }
 
 static int copy_open(struct copy_tree *t, struct err *e) {
-    _cleanup_close_ int peer = copy_open_peer(t->args, e), dir = -1;
-    const char *leaf;
+    _cleanup_close_ int peer = copy_open_peer(t->args, e);
+    const char *name;
     if (peer < 0)
         return peer;
     int r = fs_id_of(peer, &t->top);
     if (r < 0)
         return fs_fail(e, -r);
-    r = copy_parent(t->args, t->args->source, &dir, &leaf, e);
-    if (r < 0)
-        return r;
-    _cleanup_close_ int fd = copy_open_dir(t, dir, leaf, e);
+    int dir = copy_dir(t->args->from, t->args->source, &name);
+    _cleanup_close_ int fd = copy_open_dir(t, dir, name, e);
     if (fd < 0)
         return fd;
     r = fs_levels_push(&t->levels, "", &fd, &peer);
@@ -245,8 +243,6 @@ static int copy_open(struct copy_tree *t, struct err *e) {
 
 static int copy_tree(const struct fs_copy *args, const atomic_bool *stop, struct err *e) {
     int r = copy_check_nesting(args, e);
-    if (r == 0)
-        r = fs_create_directory(args->destination, true, args->check == NULL, e);
     if (r < 0)
         return r;
     struct copy_tree t = {.args = args, .stop = stop, .levels = fs_levels_init(true)};
@@ -258,23 +254,21 @@ static int copy_tree(const struct fs_copy *args, const atomic_bool *stop, struct
 }
 
 static int copy_one(const struct fs_copy *args, bool link, const atomic_bool *stop, struct err *e) {
-    _cleanup_close_ int source = -1, destination = -1;
-    struct fs_copy_file c = {.nofollow = args->check != NULL};
-    int r = copy_parent(args, args->source, &source, &c.source, e);
-    if (r == 0)
-        r = copy_parent(args, args->destination, &destination, &c.destination, e);
-    if (r < 0)
-        return r;
-    c.source_dir = source;
-    c.destination_dir = destination;
-    r = link ? fs_copy_link(&c, e) : fs_copy_regular(&c, stop, e);
+    struct fs_copy_file c = {.nofollow = args->to != NULL};
+    c.source_dir = copy_dir(args->from, args->source, &c.source);
+    c.destination_dir = copy_dir(args->to, args->destination, &c.destination);
+    int r = link ? fs_copy_link(&c, e) : fs_copy_regular(&c, stop, e);
     return r > 0 ? fs_not_file(e, args->destination, true) : r;
 }
 
 int fs_copy(const struct fs_copy *args, const atomic_bool *stop, struct err *e) {
     struct stat st;
-    if (lstat(args->source, &st) < 0)
+    const char *name;
+    int dir = copy_dir(args->from, args->source, &name);
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return fs_fail(e, errno);
+    if (args->from != NULL && ((st.st_mode ^ args->from->mode) & S_IFMT) != 0)
+        return fs_fail(e, ESTALE); /* not what was decided on */
     switch (st.st_mode & S_IFMT) {
     case S_IFREG:
     case S_IFLNK: return copy_one(args, S_ISLNK(st.st_mode), stop, e);

@@ -1,18 +1,17 @@
 #pragma once
 /* Copying files, links and whole trees. */
 
-#include "fs/fs.h"
+#include "fs/fs_place.h"
 
 struct fs_copy {
     const char *source, *destination;
     bool recursive;
     /*
-     * Where not every path may be copied from or to, else NULL: asked before each file, link and
-     * directory below the top; paths are full ones. 0 or -errno. No link is followed then: both
-     * paths must be without any.
+     * Where it is to be done, and who is asked before each name below the two; else all NULL. With
+     * places the paths are for texts alone, and no link is followed.
      */
-    int (*check)(void *arg, const char *source, const char *destination, bool dir);
-    void *arg;
+    const struct fs_place *from, *to;
+    const struct fs_check *check;
 };
 
 /*

@@ -106,18 +106,16 @@ static int dir_read(struct dir_read *d, const atomic_bool *stop) {
     return r;
 }
 
-int fs_read_directory(const char *path, const atomic_bool *stop, struct buf *result,
-                      struct err *e) {
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return fs_fail(e, errno);
+/* Takes fd over; `path` is for the length of names below it. */
+static int dir_list(int *fd, const char *path, const atomic_bool *stop, struct buf *result,
+                    struct err *e) {
     struct dir_read d = {
         .list = FS_LIST_NONE,
         .path_len = path[1] != '\0' ? strlen(path) : 0,
         .result = result,
         .lossy = BUF_INIT(3 * FS_NAME_MAX),
     };
-    fs_list_begin(&d.list, &fd);
+    fs_list_begin(&d.list, fd);
     size_t start = result->len;
     int r = dir_read(&d, stop);
     if (r < 0) {
@@ -127,4 +125,16 @@ int fs_read_directory(const char *path, const atomic_bool *stop, struct buf *res
     buf_fini(&d.lossy);
     fs_list_fini(&d.list);
     return r;
+}
+
+int fs_read_directory(const char *path, const atomic_bool *stop, struct buf *result,
+                      struct err *e) {
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? fs_fail(e, errno) : dir_list(&fd, path, stop, result, e);
+}
+
+int fs_read_directory_at(const struct fs_place *p, const char *path, const atomic_bool *stop,
+                         struct buf *result, struct err *e) {
+    _cleanup_close_ int fd = fs_place_open(p, O_RDONLY | O_DIRECTORY, 0);
+    return fd < 0 ? fs_fail(e, -fd) : dir_list(&fd, path, stop, result, e);
 }

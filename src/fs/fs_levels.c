@@ -139,3 +139,15 @@ int fs_levels_open_parent(struct fs_levels *l) {
     level->peer = steal_fd(&peer);
     return fs_list_seek(&level->list, off);
 }
+
+int fs_levels_put_path(const struct fs_levels *l, const char *top, const char *name,
+                       struct buf *b) {
+    int r = top[1] != '\0' ? buf_putz(b, top) : 0;
+    for (size_t i = 1; r == 0 && i < fs_levels_depth(l); i++)
+        r = buf_putf(b, "/%s", fs_levels_name(l, i));
+    if (r == 0)
+        r = buf_putf(b, "/%s", name);
+    if (r == 0)
+        r = buf_putc(b, '\0');
+    return r == -ENOBUFS ? -ENAMETOOLONG : r;
+}

@@ -50,6 +50,11 @@ struct fs_level *fs_levels_at(const struct fs_levels *l, size_t i);
 struct fs_level *fs_levels_last(const struct fs_levels *l);
 const char *fs_levels_name(const struct fs_levels *l, size_t i);
 
+/* Appends the path of `name` in the last level below the path `top`, with a NUL. 0; -ENAMETOOLONG
+ * beyond the buffer's maximum; -ENOMEM. */
+MUST_CHECK int fs_levels_put_path(const struct fs_levels *l, const char *top, const char *name,
+                                  struct buf *b);
+
 /*
  * Enters a directory: its name in the last level (anything for the top), its descriptor and that of
  * its peer (-1 = none), which are taken over even on failure. 0 or -errno.

@@ -82,6 +82,14 @@ int fs_get_metadata(struct fs_devices *d, const char *path, bool follow, struct 
     return follow ? meta_follow(d, path, result, e) : meta_nofollow(path, result, e);
 }
 
+int fs_get_metadata_at(const struct fs_place *p, bool follow, bool link, struct buf *result) {
+    struct statx st;
+    int r = fs_statx(p->dir, fs_place_name(p), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, &st);
+    if (r == 0 && ((st.stx_mode ^ p->mode) & S_IFMT) != 0)
+        r = -ESTALE; /* not what was decided on */
+    return r < 0 ? r : meta_put(result, &st, follow, link);
+}
+
 int fs_try_metadata(const struct fs_devices *d, const char *path, struct buf *result) {
     _cleanup_close_ int fd = fs_try_open_path(path, O_NOFOLLOW);
     struct statx st;
@@ -123,6 +131,20 @@ static int meta_chmod_fd(int fd, mode_t mode) {
     return errno == ENOENT ? -EOPNOTSUPP : -errno; /* no /proc */
 }
 
+/* Takes fd over: an O_PATH descriptor, or -errno. */
+static int meta_chmod_opened(int fd, mode_t mode, struct err *e) {
+    _cleanup_close_ int own = fd;
+    struct stat st;
+    if (fd < 0)
+        return fs_fail(e, -fd);
+    if (fstat(fd, &st) < 0)
+        return fs_fail(e, errno);
+    if (S_ISLNK(st.st_mode))
+        return err_set(e, ERR_INVALID_REQUEST, "path contains a symbolic link");
+    int r = meta_chmod_fd(fd, mode);
+    return r < 0 ? fs_fail(e, -r) : 0;
+}
+
 static int meta_chmod_nofollow(const char *path, mode_t mode, struct err *e) {
     _cleanup_close_ int dir = -1;
     const char *leaf = path;
@@ -131,14 +153,13 @@ static int meta_chmod_nofollow(const char *path, mode_t mode, struct err *e) {
         if (r < 0)
             return r;
     }
-    _cleanup_close_ int fd = openat(dir, leaf, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    struct stat st;
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return fs_fail(e, errno);
-    if (S_ISLNK(st.st_mode))
-        return err_set(e, ERR_INVALID_REQUEST, "path contains a symbolic link");
-    int r = meta_chmod_fd(fd, mode);
-    return r < 0 ? fs_fail(e, -r) : 0;
+    int fd = openat(dir, leaf, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    return meta_chmod_opened(fd < 0 ? -errno : fd, mode, e);
+}
+
+int fs_set_permissions_at(const struct fs_place *p, mode_t mode, struct err *e) {
+    int fd = p->object >= 0 ? fcntl(p->object, F_DUPFD_CLOEXEC, 0) : fs_place_open(p, O_PATH, 0);
+    return meta_chmod_opened(fd == -1 ? -errno : fd, mode, e);
 }
 
 int fs_set_permissions(const char *path, mode_t mode, bool follow, struct err *e) {

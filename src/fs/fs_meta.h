@@ -3,6 +3,7 @@
 
 #include "fs/fs.h"
 #include "fs/fs_devices.h"
+#include "fs/fs_place.h"
 
 #include <sys/types.h>
 
@@ -12,6 +13,11 @@
  */
 MUST_CHECK int fs_get_metadata(struct fs_devices *d, const char *path, bool follow,
                                struct buf *result, struct err *e);
+
+/* The same at a place, where nothing is a link any more; `link`: the client's path named one.
+ * 0 or -errno. */
+MUST_CHECK int fs_get_metadata_at(const struct fs_place *p, bool follow, bool link,
+                                  struct buf *result);
 
 /*
  * The same with links followed, but never waits: for the loop's thread. -EAGAIN when it would have
@@ -24,3 +30,6 @@ MUST_CHECK int fs_canonicalize(const char *path, struct buf *result, struct err 
 
 /* fs/setPermissions (extension): mode is at most 07777. 0 or -errno with e set. */
 MUST_CHECK int fs_set_permissions(const char *path, mode_t mode, bool follow, struct err *e);
+
+/* The same at a place. 0 or -errno with e set. */
+MUST_CHECK int fs_set_permissions_at(const struct fs_place *p, mode_t mode, struct err *e);

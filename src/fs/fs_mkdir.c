@@ -101,3 +101,33 @@ int fs_create_directory(const char *path, bool recursive, bool follow, struct er
         r = mkdir(path, MKDIR_MODE) < 0 ? -errno : 0;
     return r < 0 ? fs_fail(e, -r) : 0;
 }
+
+int fs_mkdir_at(const struct fs_place *p) {
+    return mkdirat(p->dir, fs_place_name(p), MKDIR_MODE) < 0 ? -errno : 0;
+}
+
+/* Whether the directory `name` of dir, whose path it is, is there or may be made. 0 or -errno. */
+static int mkdir_ask(int dir, const char *path, const char *name, const struct fs_check *check) {
+    struct stat st;
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        st.st_mode = 0;
+    return check->ask(check->arg, FS_MAKES, path, st.st_mode);
+}
+
+int fs_mkdir_all_at(const struct fs_place *p, const struct fs_check *check) {
+    char path[PATH_MAX];
+    _cleanup_close_ int dir = fs_place_dup(p);
+    int r = dir;
+    strcpy(path, p->path);
+    for (char *name = path + p->name; r >= 0 && *name != '\0';) {
+        char *slash = strchrnul(name, '/');
+        bool last = *slash == '\0';
+        *slash = '\0';
+        r = mkdir_ask(dir, path, name, check);
+        if (r == 0)
+            r = mkdir_enter(&dir, name);
+        *slash = last ? '\0' : '/';
+        name = last ? slash : slash + 1;
+    }
+    return r < 0 ? r : steal_fd(&dir);
+}

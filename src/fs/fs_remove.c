@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 
 #define REMOVE_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
@@ -14,6 +15,7 @@
 #define REMOVE_PASSES 4
 
 struct remove_tree {
+    const struct fs_remove *args;
     struct fs_levels levels;
     int parent;       /* owned; of the top */
     const char *leaf; /* name of the top in it */
@@ -24,21 +26,39 @@ static int remove_unlink(int dir, const char *name, int flags) {
     return unlinkat(dir, name, flags) == 0 || errno == ENOENT ? 0 : -errno;
 }
 
-/* Enters a directory that the last level has. If it is none, it is unlinked. */
+/* Enters a directory that the last level has. If it is none, it is unlinked, unless somebody has
+ * decided on a directory. */
 static int remove_enter(struct remove_tree *t, const char *name) {
     int dir = fs_levels_last(&t->levels)->list.fd;
     _cleanup_close_ int fd = openat(dir, name, REMOVE_FLAGS);
     if (fd < 0 && (errno == ENOTDIR || errno == ELOOP))
-        return remove_unlink(dir, name, 0);
+        return t->args->check == NULL ? remove_unlink(dir, name, 0) : -ESTALE;
     if (fd < 0)
         return errno == ENOENT ? 0 : -errno;
     return fs_levels_push(&t->levels, name, &fd, &(int){-1});
 }
 
+/* Whether the entry of the last level may go. 0 or -errno. */
+static int remove_ask(const struct remove_tree *t, const struct fs_entry *entry) {
+    const struct fs_check *check = t->args->check;
+    _cleanup_buf_ struct buf path = BUF_INIT(PATH_MAX);
+    if (check == NULL)
+        return 0;
+    struct stat st = {.st_mode = DTTOIF(entry->type)};
+    int dir = fs_levels_last(&t->levels)->list.fd;
+    if (entry->type == DT_UNKNOWN && fstatat(dir, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    int r = fs_levels_put_path(&t->levels, t->args->at->path, entry->name, &path);
+    return r < 0 ? r : check->ask(check->arg, FS_TAKES, path.p, st.st_mode);
+}
+
 static int remove_entry(struct remove_tree *t, const struct fs_entry *entry) {
+    int r = remove_ask(t, entry);
+    if (r < 0)
+        return r;
     if (entry->type == DT_DIR)
         return remove_enter(t, entry->name);
-    int r = remove_unlink(fs_levels_last(&t->levels)->list.fd, entry->name, 0);
+    r = remove_unlink(fs_levels_last(&t->levels)->list.fd, entry->name, 0);
     return r == -EISDIR ? remove_enter(t, entry->name) : r;
 }
 
@@ -85,27 +105,33 @@ static bool remove_is_root(int fd) {
            fs_id_eq(id, (struct fs_id){root.st_dev, root.st_ino});
 }
 
-/* Opens the directory that holds `path`, and the top in it. 0 or -errno. */
-static int remove_open(struct remove_tree *t, const char *path) {
-    const char *slash = strrchr(path, '/');
-    _cleanup_free_ char *parent = strndup(path, MAX((size_t)(slash - path), (size_t)1));
-    if (parent == NULL)
-        return -ENOMEM;
-    t->leaf = slash + 1;
-    t->parent = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+/* Opens the directory that holds the path, and the top in it. 0 or -errno. */
+static int remove_open(struct remove_tree *t) {
+    const struct fs_place *at = t->args->at;
+    const char *path = t->args->path, *slash = strrchr(path, '/');
+    t->leaf = at != NULL ? fs_place_name(at) : slash + 1;
+    if (at != NULL) {
+        t->parent = fs_place_dup(at);
+    } else {
+        _cleanup_free_ char *parent = strndup(path, MAX((size_t)(slash - path), (size_t)1));
+        if (parent == NULL)
+            return -ENOMEM;
+        t->parent = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        t->parent = t->parent < 0 ? -errno : t->parent;
+    }
     if (t->parent < 0)
-        return -errno;
+        return t->parent;
     _cleanup_close_ int fd = openat(t->parent, t->leaf, REMOVE_FLAGS);
     if (fd < 0)
         return -errno;
     return remove_is_root(fd) ? -EBUSY : fs_levels_push(&t->levels, "", &fd, &(int){-1});
 }
 
-static int remove_tree(const char *path, const atomic_bool *stop) {
-    if (path[1] == '\0')
+static int remove_tree(const struct fs_remove *args, const atomic_bool *stop) {
+    if (args->path[1] == '\0')
         return -EBUSY;
-    struct remove_tree t = {.levels = fs_levels_init(false), .parent = -1};
-    int r = remove_open(&t, path);
+    struct remove_tree t = {.args = args, .levels = fs_levels_init(false), .parent = -1};
+    int r = remove_open(&t);
     if (r == 0)
         r = remove_all(&t, stop);
     fs_levels_fini(&t.levels);
@@ -123,10 +149,22 @@ static int remove_follow(const struct fs_remove *r, const atomic_bool *stop, str
         return remove_fail(r, errno, e);
     int num = 0;
     if (S_ISDIR(st.st_mode) && r->recursive)
-        num = -remove_tree(r->path, stop);
+        num = -remove_tree(r, stop);
     else if ((S_ISDIR(st.st_mode) ? rmdir(r->path) : unlink(r->path)) < 0)
         num = errno;
     return num != 0 ? remove_fail(r, num, e) : 0;
+}
+
+/* One name of an open directory. */
+static int remove_name(const struct fs_remove *r, int dir, const char *name, struct err *e) {
+    struct stat st;
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return remove_fail(r, errno, e);
+    if (S_ISLNK(st.st_mode) && !r->follow)
+        return err_set(e, ERR_INVALID_REQUEST, "path contains a symbolic link");
+    if (unlinkat(dir, name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0) < 0)
+        return remove_fail(r, errno, e);
+    return 0;
 }
 
 static int remove_nofollow(const struct fs_remove *r, struct err *e) {
@@ -141,18 +179,19 @@ static int remove_nofollow(const struct fs_remove *r, struct err *e) {
         err_fini(e);
         return 0;
     }
-    if (num != 0)
-        return -num;
-    struct stat st;
-    if (fstatat(dir, leaf, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return remove_fail(r, errno, e);
-    if (S_ISLNK(st.st_mode))
-        return err_set(e, ERR_INVALID_REQUEST, "path contains a symbolic link");
-    if (unlinkat(dir, leaf, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0) < 0)
-        return remove_fail(r, errno, e);
-    return 0;
+    return num != 0 ? -num : remove_name(r, dir, leaf, e);
+}
+
+/* A link is not followed, whatever comes in the place of a name after the decision. */
+static int remove_at(const struct fs_remove *r, const atomic_bool *stop, struct err *e) {
+    if (!r->recursive || !S_ISDIR(r->at->mode))
+        return remove_name(r, r->at->dir, fs_place_name(r->at), e);
+    int num = -remove_tree(r, stop);
+    return num != 0 ? remove_fail(r, num, e) : 0;
 }
 
 int fs_remove(const struct fs_remove *r, const atomic_bool *stop, struct err *e) {
+    if (r->at != NULL)
+        return remove_at(r, stop, e);
     return r->follow ? remove_follow(r, stop, e) : remove_nofollow(r, e);
 }

@@ -1,11 +1,15 @@
 #pragma once
 /* Removing files and whole trees. */
 
-#include "fs/fs.h"
+#include "fs/fs_place.h"
 
 struct fs_remove {
     const char *path;
     bool recursive, force, follow;
+    /* Where it is to be done, and who is asked before each name below it; `path` is not looked at
+     * then. Else both NULL. */
+    const struct fs_place *at;
+    const struct fs_check *check;
 };
 
 /*

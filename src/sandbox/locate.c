@@ -66,16 +66,27 @@ static int walk_to_root(struct locate_walk *w) {
     return w->fd < 0 ? -errno : 0;
 }
 
+/* Puts n bytes of text before what is left to walk. */
+static int walk_prepend(struct locate_walk *w, const char *text, size_t n) {
+    size_t left = strlen(w->rest + w->rest_at);
+    if (n + 1 + left + 1 > sizeof w->rest)
+        return -ENAMETOOLONG;
+    memmove(w->rest + n + 1, w->rest + w->rest_at, left + 1);
+    memcpy(w->rest, text, n);
+    w->rest[n] = '/';
+    w->rest_at = 0;
+    return 0;
+}
+
+/*
+ * Walks to the parent by its path: ".." of a directory that somebody has moved meanwhile would lead
+ * elsewhere than the path says.
+ */
 static int walk_up(struct locate_walk *w) {
     while (w->done_len > 0 && w->done[--w->done_len] != '/')
         ;
-    w->done[w->done_len] = '\0';
-    int fd = openat(w->fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    util_close_fd(&w->fd);
-    w->fd = fd;
-    return 0;
+    int r = walk_prepend(w, w->done, w->done_len);
+    return r < 0 ? r : walk_to_root(w);
 }
 
 /* Goes on where the link `name`, open as fd, points to. */
@@ -100,24 +111,23 @@ static int walk_link(struct locate_walk *w, int fd, const char *name) {
     if (l->place == NULL || l->text == NULL)
         return -ENOMEM;
 
-    size_t left = strlen(w->rest + w->rest_at);
-    if ((size_t)n + 1 + left + 1 > sizeof w->rest)
-        return -ENAMETOOLONG;
-    memmove(w->rest + n + 1, w->rest + w->rest_at, left + 1);
-    memcpy(w->rest, text, (size_t)n);
-    w->rest[n] = '/';
-    w->rest_at = 0;
-    return text[0] == '/' ? walk_to_root(w) : 0;
+    int r = walk_prepend(w, text, (size_t)n);
+    return r == 0 && text[0] == '/' ? walk_to_root(w) : r;
 }
 
-/* Ends a walk early: the rest is kept as it is. */
+/* Ends a walk early: the rest, of which nothing exists, is kept as a path without dot segments. */
 static int walk_stop(struct locate_walk *w, const char *name, enum locate_state state) {
     struct locate_result *out = w->out;
     char whole[LOCATE_PATH_MAX + sizeof w->rest];
     size_t n = w->done_len;
     memcpy(whole, w->done, n);
     out->existing = MAX(n, (size_t)1);
-    for (size_t len = strlen(name); name != NULL; name = walk_next(w, &len)) {
+    for (size_t len = strlen(name); name != NULL && !out->lost; name = walk_next(w, &len)) {
+        if (strcmp(name, ".") == 0)
+            continue;
+        out->lost = strcmp(name, "..") == 0;
+        if (out->lost)
+            break;
         if (n + 1 + strlen(name) + 1 > LOCATE_PATH_MAX)
             return -ENAMETOOLONG;
         whole[n++] = '/';
@@ -182,6 +192,7 @@ static bool locate_is_normal(const char *path) {
 
 int locate_path(const char *path, struct arena *a, struct locate_result *out) {
     out->link_count = 0;
+    out->lost = false;
     if (strlen(path) >= LOCATE_PATH_MAX)
         return -ENAMETOOLONG;
     /* Most paths lead over no link: one call tells. */

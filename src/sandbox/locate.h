@@ -25,8 +25,9 @@ enum locate_state {
 
 struct locate_result {
     enum locate_state state;
-    const char *path; /* without links; the part behind `existing` as it was given */
+    const char *path; /* without links and dot segments */
     size_t existing;  /* bytes of path that exist; all of it when found */
+    bool lost;        /* ".." follows what is missing: it leads nowhere, and path ends before it */
     struct stat st;   /* of the last component that exists */
     struct locate_link links[LOCATE_LINKS_MAX];
     size_t link_count;

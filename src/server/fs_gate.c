@@ -14,6 +14,7 @@
 #define GATE_WALK_MAX (1u << 20)   /* memory of looking up one path */
 #define GATE_LINKS_MAX (16u << 20) /* memory of what links lead to */
 #define GATE_LINKS_MS 1000
+#define GATE_TRIES 8 /* looks at a path that changes meanwhile */
 
 /*
  * Where links lead whose names match a denied pattern: that is denied by its own name, too. They
@@ -309,46 +310,49 @@ static int gate_may_take(const struct fs_gate *g, const struct fs_call_path *p, 
 }
 
 /* What the kernel says by itself: there is no directory to make, no file to write. */
-static bool gate_is_idle(enum fs_call_need need, mode_t mode) {
-    return (need == FS_CALL_MAKES && mode != 0) || (need == FS_CALL_TAKES && mode == 0);
+static bool gate_is_idle(enum fs_need need, mode_t mode) {
+    return (need == FS_MAKES && mode != 0) || (need == FS_TAKES && mode == 0);
+}
+
+/* The deepest part of a path that can be opened; -1: none. For a call that will not be made. */
+static int gate_open_deepest(const char *path) {
+    size_t n = strlen(path);
+    int fd = -1;
+    while (fd < 0 && n > 0) {
+        while (n > 0 && path[--n] != '/')
+            ;
+        fd = fs_place_open_dir(path, n);
+    }
+    return fd;
 }
 
 /*
  * Whether the place to change is on a read-only mount: then the kernel says so by itself, or what
- * else is wrong before that.
+ * else is wrong before that. What the mount was asked through is what the call will act on.
  */
-static bool gate_is_mounted(const struct fs_gate *g, enum fs_call_need need, const char *path,
-                            mode_t mode) {
-    char prefix[PATH_MAX];
+static bool gate_is_mounted(const struct fs_gate *g, enum fs_need need, struct fs_place *at) {
     struct statvfs v;
-    size_t n = strlen(path);
-    if (n >= sizeof prefix || (S_ISREG(mode) && rules_exact(&g->rules, path) != NULL))
+    if (S_ISREG(at->mode) && rules_exact(&g->rules, at->path) != NULL)
         return false;
-    memcpy(prefix, path, n + 1);
-    int fd = -1;
-    if (need == FS_CALL_CHANGES && mode != 0 && !S_ISLNK(mode))
-        fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    while (fd < 0 && n > 0) {
-        while (n > 0 && prefix[--n] != '/')
-            ;
-        prefix[n] = '\0';
-        fd = open(n > 0 ? prefix : "/", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (need == FS_CHANGES && at->dir >= 0 && at->mode != 0 && !S_ISLNK(at->mode)) {
+        util_close_fd(&at->object);
+        int object = fs_place_open(at, O_PATH, 0);
+        at->object = MAX(object, -1);
     }
-    bool is = fd >= 0 && fstatvfs(fd, &v) == 0 && (v.f_flag & ST_RDONLY);
-    util_close_fd(&fd);
-    return is;
+    _cleanup_close_ int deepest = at->dir < 0 ? gate_open_deepest(at->path) : -1;
+    int fd = at->object >= 0 ? at->object : at->dir >= 0 ? at->dir : deepest;
+    return fd >= 0 && fstatvfs(fd, &v) == 0 && (v.f_flag & ST_RDONLY);
 }
 
-static int gate_may_change(const struct fs_gate *g, enum fs_call_need need, const char *path,
-                           mode_t mode) {
-    if (gate_is_idle(need, mode))
+static int gate_may_change(const struct fs_gate *g, enum fs_need need, struct fs_place *at) {
+    if (gate_is_idle(need, at->mode))
         return 0;
-    if (gate_is_ours(g, path, mode))
+    if (gate_is_ours(g, at->path, at->mode))
         return -EROFS;
-    if (locate_inside(path, "/dev"))
+    if (locate_inside(at->path, "/dev"))
         return 0;
-    switch (rules_region(&g->rules, path)) {
-    case RULES_READ: return gate_is_mounted(g, need, path, mode) ? 0 : -EROFS;
+    switch (rules_region(&g->rules, at->path)) {
+    case RULES_READ: return gate_is_mounted(g, need, at) ? 0 : -EROFS;
     case RULES_DENY: return -EACCES;
     case RULES_INVISIBLE: /* the root is read-only */
     case RULES_WRITE: break;
@@ -356,21 +360,20 @@ static int gate_may_change(const struct fs_gate *g, enum fs_call_need need, cons
     return 0;
 }
 
-/* All checks of a path without links; `mode` of what is there, 0: nothing. */
-static int gate_decide(struct fs_gate *g, const struct fs_call_path *p, const char *path,
-                       mode_t mode) {
+/* All checks of a place. */
+static int gate_decide(struct fs_gate *g, const struct fs_call_path *p, struct fs_place *at) {
     int r = 0;
-    if (p->need == FS_CALL_READS)
-        r = mode != 0 && rules_region(&g->rules, path) == RULES_DENY ? -EACCES : 0;
-    else if (p->need != FS_CALL_LOOKS)
-        r = gate_may_change(g, p->need, path, mode);
-    if (r == 0 && p->need == FS_CALL_TAKES && mode != 0)
-        r = gate_may_take(g, p, path, mode);
-    if (r < 0 || p->need == FS_CALL_LOOKS || gate_is_idle(p->need, mode))
+    if (p->need == FS_READS && rules_region(&g->rules, at->path) == RULES_DENY)
+        r = at->mode != 0 ? -EACCES : -ENOENT;
+    else if (p->need != FS_READS && p->need != FS_LOOKS)
+        r = gate_may_change(g, p->need, at);
+    if (r == 0 && p->need == FS_TAKES && at->mode != 0)
+        r = gate_may_take(g, p, at->path, at->mode);
+    if (r < 0 || p->need == FS_LOOKS || gate_is_idle(p->need, at->mode))
         return r;
-    if (!S_ISDIR(mode) && p->need != FS_CALL_MAKES && gate_matches(g, path))
+    if (!S_ISDIR(at->mode) && p->need != FS_MAKES && gate_matches(g, at->path))
         return -EACCES;
-    return gate_is_target(g, path) ? -EACCES : 0;
+    return gate_is_target(g, at->path) ? -EACCES : 0;
 }
 
 /* -- paths -- */
@@ -398,7 +401,9 @@ static int gate_place(const struct fs_call_path *p, const struct locate_result *
         return -EACCES;
     if (!S_ISDIR(at->st.st_mode))
         return -ENOTDIR;
-    if (p->need == FS_CALL_MAKES && at->link_count > 0 && gate_dangles(p->path))
+    if (at->lost)
+        return -ENOENT;
+    if (p->need == FS_MAKES && at->link_count > 0 && gate_dangles(p->path))
         return -EEXIST;
     return at->path[locate_first_missing(at)] != '\0' && !p->parents ? -ENOENT : 0;
 }
@@ -434,85 +439,138 @@ static bool gate_is_unseen(const struct fs_gate *g, const char *path) {
 static int gate_held(const struct fs_gate *g, const struct fs_call_path *p,
                      const struct locate_result *at) {
     const struct rules_rule *rule = rules_above(&g->rules, at->path);
-    bool change = p->need != FS_CALL_READS && p->need != FS_CALL_LOOKS;
+    bool change = p->need != FS_READS && p->need != FS_LOOKS;
     if (gate_is_unseen(g, at->path))
         return -EACCES;
-    if (!change || p->need == FS_CALL_TAKES || rule == NULL || rule->access == PLAN_WRITE ||
+    if (!change || p->need == FS_TAKES || rule == NULL || rule->access == PLAN_WRITE ||
         strlen(rule->path) <= at->existing)
         return -ENOENT;
     return rule->access == PLAN_DENY ? -EACCES : -EROFS;
 }
 
-/* Where `path` leads. 0 or -errno; *mode as of gate_decide(). */
+/*
+ * Where `path` leads over links: fills at->path. The walk finds a text; fs_place_fill() then opens
+ * that text without passing a link, so that what links say from now on is of no account.
+ */
 static int gate_locate(const struct fs_gate *g, const struct fs_call_path *p, const char *path,
-                       struct arena *a, char out[PATH_MAX], mode_t *mode) {
-    struct locate_result at;
-    int r = locate_path(path, a, &at);
-    if (r == 0 && (r = gate_place(p, &at)) == -ENOENT)
-        r = gate_held(g, p, &at);
-    if (r == 0 && (gate_crosses(g, &at) || !gate_may_follow(path, &at)))
+                       struct fs_place *at) {
+    _cleanup_arena_ struct arena a = ARENA_INIT(GATE_WALK_MAX);
+    struct locate_result found;
+    int r = locate_path(path, &a, &found);
+    if (r == 0 && (r = gate_place(p, &found)) == -ENOENT)
+        r = gate_held(g, p, &found);
+    if (r == 0 && (gate_crosses(g, &found) || !gate_may_follow(path, &found)))
         r = -EACCES;
-    if (r == 0 && strlen(at.path) >= PATH_MAX)
+    if (r == 0 && strlen(found.path) >= PATH_MAX)
         r = -ENAMETOOLONG;
-    if (r < 0)
-        return r;
-    strcpy(out, at.path);
-    *mode = at.state == LOCATE_FOUND ? at.st.st_mode : 0;
-    return 0;
+    if (r == 0)
+        strcpy(at->path, found.path);
+    return r;
 }
 
-/* The same when the last component is not to be followed. */
-static int gate_locate_parent(const struct fs_gate *g, const struct fs_call_path *p,
-                              struct arena *a, char out[PATH_MAX], mode_t *mode) {
+/* The place of a path whose last component is followed. */
+static int gate_fill_followed(const struct fs_gate *g, const struct fs_call_path *p,
+                              struct fs_place *at) {
+    strcpy(at->path, p->path);
+    int r = fs_place_fill(at, false); /* most paths lead over no link: two calls tell */
+    for (int i = 0; i < GATE_TRIES && (r < 0 || S_ISLNK(at->mode)); i++) {
+        r = gate_locate(g, p, p->path, at);
+        if (r < 0)
+            return r;
+        r = fs_place_fill(at, p->parents);
+        if (r < 0 && r != -ENOENT && r != -ENOTDIR) /* else it has changed since */
+            return r;
+    }
+    return r == 0 && S_ISLNK(at->mode) ? -ELOOP : r;
+}
+
+/* Where the directory of a name leads over links. 0 or -errno. */
+static int gate_locate_dir(const struct fs_gate *g, const struct fs_call_path *p, const char *dir,
+                           struct fs_place *at) {
+    int r = gate_locate(g, p, dir, at);
+    if (r == 0)
+        r = fs_place_fill(at, false);
+    if (r < 0)
+        return r;
+    if (at->mode == 0)
+        r = p->need == FS_GETS && rules_region(&g->rules, at->path) == RULES_READ &&
+                    !gate_is_mounted(g, p->need, at)
+                ? -EROFS
+                : -ENOENT;
+    else if (!S_ISDIR(at->mode))
+        r = -ENOTDIR;
+    fs_place_fini(at);
+    return r;
+}
+
+/* The place of a path whose last component is not followed. */
+static int gate_fill_name(const struct fs_gate *g, const struct fs_call_path *p,
+                          struct fs_place *at) {
     char dir[PATH_MAX];
     const char *slash = strrchr(p->path, '/');
     size_t n = slash == p->path ? 1 : (size_t)(slash - p->path);
     memcpy(dir, p->path, n);
     dir[n] = '\0';
-    int r = gate_locate(g, p, dir, a, out, mode);
-    if (r < 0)
-        return r;
-    if (*mode == 0 && rules_region(&g->rules, out) == RULES_READ && p->need == FS_CALL_GETS &&
-        !gate_is_mounted(g, p->need, out, 0))
-        return -EROFS;
-    if (*mode == 0)
-        return -ENOENT;
-    if (!S_ISDIR(*mode))
-        return -ENOTDIR;
-    n = strcmp(out, "/") == 0 ? 0 : strlen(out);
-    if (n + strlen(slash) >= PATH_MAX)
-        return -ENAMETOOLONG;
-    strcpy(out + n, slash);
-    struct stat st;
-    *mode = lstat(out, &st) == 0 ? st.st_mode : 0;
-    return 0;
+    strcpy(at->path, p->path);
+    int r = fs_place_fill(at, false);
+    for (int i = 0; i < GATE_TRIES && r < 0; i++) {
+        r = gate_locate_dir(g, p, dir, at);
+        if (r < 0)
+            return r;
+        n = strcmp(at->path, "/") == 0 ? 0 : strlen(at->path);
+        if (n + strlen(slash) >= PATH_MAX)
+            return -ENAMETOOLONG;
+        strcpy(at->path + n, slash);
+        r = fs_place_fill(at, false);
+        if (r < 0 && r != -ENOENT && r != -ENOTDIR)
+            return r;
+    }
+    return r;
 }
 
-static int gate_pass(void *arg, const struct fs_call_path *p, char out[PATH_MAX]) {
+/* The place of a path on which no link may lie. */
+static int gate_fill_plain(const struct fs_gate *g, const struct fs_call_path *p,
+                           struct fs_place *at) {
+    strcpy(at->path, p->path);
+    int r = fs_place_fill(at, p->parents);
+    if (r < 0)
+        at->mode = 0;
+    if (at->mode == 0 && gate_is_unseen(g, p->path))
+        return -EACCES;
+    return r;
+}
+
+static int gate_pass(void *arg, const struct fs_call_path *p, struct fs_place *out) {
     struct fs_gate *g = arg;
-    _cleanup_arena_ struct arena a = ARENA_INIT(GATE_WALK_MAX);
-    struct stat st;
-    mode_t mode = 0;
-    int r = 0;
     if (strlen(p->path) >= PATH_MAX)
         return -ENAMETOOLONG;
+    fs_place_fini(out);
+    int r;
     if (!p->follow || strcmp(p->path, "/") == 0) {
-        strcpy(out, p->path);
-        mode = lstat(p->path, &st) == 0 ? st.st_mode : 0;
-        r = mode == 0 && gate_is_unseen(g, p->path) ? -EACCES : 0;
-    } else if (p->leaf) {
-        r = gate_locate(g, p, p->path, &a, out, &mode);
+        r = gate_fill_plain(g, p, out);
+        if (r < 0 && r != -EACCES) { /* what is refused anyway is refused first */
+            int refused = gate_decide(g, p, out);
+            r = refused < 0 ? refused : r;
+        } else if (r == 0) {
+            r = gate_decide(g, p, out);
+        }
     } else {
-        r = gate_locate_parent(g, p, &a, out, &mode);
+        r = p->leaf ? gate_fill_followed(g, p, out) : gate_fill_name(g, p, out);
+        if (r == 0)
+            r = gate_decide(g, p, out);
     }
-    return r < 0 ? r : gate_decide(g, p, out, mode);
+    if (r < 0)
+        fs_place_fini(out);
+    return r;
 }
 
-static int gate_check(void *arg, enum fs_call_need need, const char *path) {
-    struct stat st;
-    mode_t mode = lstat(path, &st) == 0 ? st.st_mode : 0;
+static int gate_check(void *arg, enum fs_need need, const char *path, mode_t mode) {
+    struct fs_place at = {.dir = -1, .object = -1, .mode = mode};
     const struct fs_call_path p = {.need = need, .path = path};
-    return gate_decide(arg, &p, path, mode);
+    if (strlen(path) >= sizeof at.path)
+        return -ENAMETOOLONG;
+    strcpy(at.path, path);
+    return gate_decide(arg, &p, &at);
 }
 
 static bool gate_hidden(void *arg, const char *path) {

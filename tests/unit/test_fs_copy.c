@@ -441,7 +441,8 @@ static void conflicts(void **state) {
         struct stat before = stat_of(at("t/x"));
         FAILS_OS(cp(at("s"), at("t"), &e), &e, -32603, cases[i].num);
         assert_int_equal(stat_of(at("t/x")).st_ino, before.st_ino);
-        struct fs_remove s = {at("s"), true, false, true}, t = {at("t"), true, false, true};
+        struct fs_remove s = {at("s"), true, false, true, NULL, NULL},
+                         t = {at("t"), true, false, true, NULL, NULL};
         OK(fs_remove(&s, &never, &e));
         OK(fs_remove(&t, &never, &e));
     }
@@ -555,7 +556,8 @@ static void deep_tree(int levels, const char *name) {
     OK(fstatat(fd, "last", &st, 0));
     close(fd);
     struct err e = ERR_INIT;
-    struct fs_remove t = {at("t"), true, false, true}, c = {at("copy"), true, false, true};
+    struct fs_remove t = {at("t"), true, false, true, NULL, NULL},
+                     c = {at("copy"), true, false, true, NULL, NULL};
     OK(fs_remove(&t, &never, &e));
     OK(fs_remove(&c, &never, &e));
 }
@@ -718,7 +720,7 @@ static void changing(void **state) {
             assert_true(missing(at("copy/d/leak")));
             whole += !missing(at("copy/d/fine"));
         }
-        struct fs_remove rm = {at("copy"), true, true, true};
+        struct fs_remove rm = {at("copy"), true, true, true, NULL, NULL};
         OK(fs_remove(&rm, &never, &e));
     }
     kill(pid, SIGKILL);

@@ -10,7 +10,7 @@
 static atomic_bool never, always = true;
 
 static int rm_flags(const char *path, bool recursive, bool force, bool follow, struct err *e) {
-    struct fs_remove r = {path, recursive, force, follow};
+    struct fs_remove r = {path, recursive, force, follow, NULL, NULL};
     return fs_remove(&r, &never, e);
 }
 
@@ -240,7 +240,7 @@ static void stops(void **state) {
     (void)state;
     struct err e = ERR_INIT;
     make_tree();
-    struct fs_remove r = {at("dir"), true, true, true};
+    struct fs_remove r = {at("dir"), true, true, true, NULL, NULL};
     FAILS_OS(fs_remove(&r, &always, &e), &e, -32603, ECANCELED);
     expect_text(at("dir/file"), "inner");
 }
@@ -391,7 +391,7 @@ static void swapped_links(void **state) {
 
 static void *race(void *arg) {
     struct call *c = arg;
-    struct fs_remove r = {c->path, true, true, true};
+    struct fs_remove r = {c->path, true, true, true, NULL, NULL};
     c->r = fs_remove(&r, &never, &c->e);
     return NULL;
 }

@@ -115,6 +115,25 @@ static void endless_and_long_paths(void **state) {
     assert_int_equal(locate_path(path, &arena, &r), -ENAMETOOLONG);
 }
 
+/* What is missing has no "..": the text of a link never becomes part of a path to make. */
+static void dots_behind_what_is_missing(void **state) {
+    (void)state;
+    struct locate_result r;
+    assert_int_equal(symlink("gone/..", at("back")), 0);
+    assert_int_equal(symlink("gone/./x/../../y", at("far")), 0);
+    assert_int_equal(symlink("./gone/.", at("dots")), 0);
+    assert_int_equal(locate_path(at("back/.git"), &arena, &r), 0);
+    assert_int_equal(r.state, LOCATE_MISSING);
+    assert_true(r.lost);
+    assert_string_equal(r.path, at("gone"));
+    assert_int_equal(locate_path(at("far"), &arena, &r), 0);
+    assert_true(r.lost);
+    assert_string_equal(r.path, at("gone/x"));
+    assert_int_equal(locate_path(at("dots/z"), &arena, &r), 0);
+    assert_false(r.lost);
+    assert_string_equal(r.path, at("gone/z"));
+}
+
 /* As root there is none that may not be searched. */
 static void closed_directories(void **state) {
     (void)state;
@@ -153,9 +172,13 @@ int main(void) {
         return 77;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_paths),        cmocka_unit_test(links_are_followed_and_told),
-        cmocka_unit_test(missing_paths),      cmocka_unit_test(endless_and_long_paths),
-        cmocka_unit_test(closed_directories), cmocka_unit_test(relations),
+        cmocka_unit_test(plain_paths),
+        cmocka_unit_test(links_are_followed_and_told),
+        cmocka_unit_test(missing_paths),
+        cmocka_unit_test(endless_and_long_paths),
+        cmocka_unit_test(dots_behind_what_is_missing),
+        cmocka_unit_test(closed_directories),
+        cmocka_unit_test(relations),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,0 +1,89 @@
+#include "fs/fs_place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+
+#define PLACE_DIR (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+void fs_place_fini(struct fs_place *p) {
+    util_close_fd(&p->dir);
+    util_close_fd(&p->object);
+}
+
+/* Where the kernel has no openat2(), or a filter forbids it: component by component. */
+static int place_walk(char *path) {
+    _cleanup_close_ int dir = open("/", PLACE_DIR);
+    for (char *p = path + 1; dir >= 0 && *p != '\0';) {
+        char *slash = strchrnul(p, '/');
+        bool last = *slash == '\0';
+        *slash = '\0';
+        int fd = openat(dir, p, PLACE_DIR);
+        if (fd < 0)
+            return -errno;
+        close(dir);
+        dir = fd;
+        p = last ? slash : slash + 1;
+    }
+    return dir < 0 ? -errno : steal_fd(&dir);
+}
+
+int fs_place_open_dir(const char *path, size_t n) {
+    char z[PATH_MAX];
+    struct open_how how = {.flags = PLACE_DIR, .resolve = RESOLVE_NO_SYMLINKS};
+    if (n >= sizeof z)
+        return -ENAMETOOLONG;
+    if (n == 0)
+        n = 1;
+    memcpy(z, path, n);
+    z[n] = '\0';
+    long fd = syscall(SYS_openat2, AT_FDCWD, z, &how, sizeof how);
+    if (fd >= 0)
+        return (int)fd;
+    if (errno == ENOSYS || errno == EPERM)
+        return place_walk(z);
+    return errno == ELOOP ? -ENOTDIR : -errno;
+}
+
+/* Length of the directory that the first n bytes of path, n > 0, are in; 0: the root. */
+static size_t place_parent(const char *path, size_t n) {
+    while (n > 0 && path[--n] != '/')
+        ;
+    return n;
+}
+
+int fs_place_fill(struct fs_place *p, bool parents) {
+    size_t n = strlen(p->path);
+    fs_place_fini(p);
+    do {
+        n = place_parent(p->path, n);
+        p->dir = fs_place_open_dir(p->path, n);
+    } while (p->dir == -ENOENT && parents && n > 0);
+    if (p->dir < 0)
+        return steal_fd(&p->dir);
+    p->name = n + 1;
+    p->mode = 0;
+    struct stat st;
+    if (!fs_place_is_leaf(p))
+        return 0;
+    if (fstatat(p->dir, fs_place_name(p), &st, AT_SYMLINK_NOFOLLOW) == 0)
+        p->mode = st.st_mode;
+    else if (errno != ENOENT) {
+        int r = -errno;
+        fs_place_fini(p);
+        return r;
+    }
+    return 0;
+}
+
+int fs_place_open(const struct fs_place *p, int flags, mode_t mode) {
+    int fd = openat(p->dir, fs_place_name(p), flags | O_NOFOLLOW | O_CLOEXEC, mode);
+    return fd < 0 ? -errno : fd;
+}
+
+int fs_place_dup(const struct fs_place *p) {
+    int fd = fcntl(p->dir, F_DUPFD_CLOEXEC, 0);
+    return fd < 0 ? -errno : fd;
+}

@@ -1,0 +1,71 @@
+#pragma once
+/*
+ * Where a confined call acts: an open directory and a name in it. Whoever decides on the call fills
+ * the place; the call acts relative to the descriptor and never looks the path up again. A parent
+ * that somebody renames or replaces in between changes neither the directory nor the decision.
+ */
+
+#include "fs/fs.h"
+
+#include <limits.h>
+
+struct fs_place {
+    int dir;             /* owned, O_PATH: the deepest directory of `path` that exists; -1: none */
+    int object;          /* owned, O_PATH: what is there, where the decision is about it; or -1 */
+    mode_t mode;         /* of what is there; 0: nothing */
+    size_t name;         /* offset in `path` of the first component below `dir` */
+    char path[PATH_MAX]; /* absolute, without links and dot segments */
+};
+
+#define FS_PLACE_INIT ((struct fs_place){.dir = -1, .object = -1})
+
+/* Closes the descriptors; the place can be filled again. */
+void fs_place_fini(struct fs_place *p);
+#define _cleanup_place_ __attribute__((cleanup(fs_place_fini)))
+
+/* The name in the directory; "." for "/". Several components where parents are missing. */
+static inline const char *fs_place_name(const struct fs_place *p) {
+    return p->path[p->name] != '\0' ? p->path + p->name : ".";
+}
+
+/* Whether only the last component may be missing. */
+static inline bool fs_place_is_leaf(const struct fs_place *p) {
+    return strchr(p->path + p->name, '/') == NULL;
+}
+
+/*
+ * Opens the directory that the first n bytes of `path` name, with O_PATH, passing no link; n = 0 is
+ * the root. A descriptor or -errno; -ENOTDIR for a link.
+ */
+MUST_CHECK int fs_place_open_dir(const char *path, size_t n);
+
+/*
+ * Fills dir, name and mode for p->path, which is set: the directory of its last component, or with
+ * `parents` the deepest one that exists. 0; or -errno, and nothing is open.
+ */
+MUST_CHECK int fs_place_fill(struct fs_place *p, bool parents);
+
+/* openat() of the name; a link is never followed. A descriptor or -errno. */
+MUST_CHECK int fs_place_open(const struct fs_place *p, int flags, mode_t mode);
+
+/* A descriptor of its own for the directory. The descriptor or -errno. */
+MUST_CHECK int fs_place_dup(const struct fs_place *p);
+
+/* What a call is about to do with a path. */
+enum fs_need {
+    FS_LOOKS, /* learns what is known about it, not what is in it */
+    FS_READS,
+    FS_CHANGES, /* makes or replaces a file; changes a mode */
+    FS_MAKES,   /* makes a directory */
+    FS_TAKES,   /* removes it, or gives it another name */
+    FS_GETS,    /* it becomes the name of something else: the last component is not followed */
+};
+
+/*
+ * Asked before a call touches a name that it has come to by itself, below a place that was decided
+ * on: `path` is that name, without links, `mode` what is there, 0: nothing. 0 or -errno.
+ */
+struct fs_check {
+    int (*ask)(void *arg, enum fs_need need, const char *path, mode_t mode);
+    void *arg;
+};

@@ -1,0 +1,86 @@
+"""A sandboxed command changes what names mean while file calls look at them."""
+
+import os
+
+from harness.confined import Calls
+from harness.rpc import b64
+from harness.sandbox import place, servers, uri, user
+
+__all__ = ["place", "servers", "user"]
+
+R, PR = "r :root", "w :project_roots"
+CALLS = 2500  # each kind of call lost its race well before that
+
+# The program says that it runs, and goes on until it is terminated.
+LOOP = "import ctypes, os\nprint('runs', flush=True)\n"
+MKDIR = LOOP + "while True:\n    os.mkdir('a')\n    os.rmdir('a')\n"
+SWAP = LOOP + """swap = ctypes.CDLL(None).renameat2
+while True:
+    swap(-100, b'name', -100, b'other', 2)
+"""
+
+
+class Attack:
+    """A command that runs beside the calls of a test."""
+
+    def __init__(self, place, program, *entries):
+        self.place = place
+        self.process = place.start(["/usr/bin/python3", "-c", program], *entries)
+        place.client.wait_output(self.process, b"runs")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.place.client.terminate(self.process)
+        self.place.client.wait_closed(self.process)
+
+
+def planted(place):
+    return [name for name in (".git", "secret") if os.path.lexists(place.ws / name / "config")]
+
+
+def test_plant(place):
+    """A link to `a/..` leads to the workspace, or nowhere: never past what is protected there."""
+    entries = (R, PR, "d ws/secret")
+    place.put("ws/evil/config", "[core]\n")
+    place.link("ws/link", "a/..")
+    calls = Calls(place, *entries)
+    with Attack(place, MKDIR, *entries):
+        for i in range(CALLS):
+            name = (".git", "secret")[i % 2]
+            target = place.ws / "link" / name
+            calls.outcome("copy", None, sourcePath=uri(place.ws / "evil"),
+                          destinationPath=uri(target), recursive=True)
+            if i % 8 == 0:
+                calls.outcome("createDirectory", target / "config", recursive=True)
+                calls.outcome("writeFile", target, dataBase64=b64("x"))
+            assert not planted(place), f"after {i} calls"
+
+
+def test_remove_swapped(place):
+    """What is removed is what was decided on, whatever a parent is by then."""
+    entries = (R, PR, f"d glob:{place.ws}/secret/**")
+    secret = place.put("ws/secret/key", "S")
+    place.put("ws/name/key", "")
+    place.link("ws/other", "secret")
+    calls = Calls(place, *entries)
+    with Attack(place, SWAP, *entries):
+        for i in range(CALLS):
+            calls.outcome("remove", place.ws / "name" / "key", recursive=i % 2 == 0, force=True)
+            assert secret.read_text() == "S", f"after {i} calls"
+
+
+def test_read_swapped(place):
+    """So is what is read, and whose size is told."""
+    entries = (R, PR, f"d glob:{place.ws}/secret/**")
+    place.put("ws/secret/key", "S" * 77)
+    place.put("ws/name/key", "")
+    place.link("ws/other", "secret")
+    calls = Calls(place, *entries)
+    with Attack(place, SWAP, *entries):
+        for _ in range(CALLS // 4):
+            for method in ("readFile", "getMetadata"):
+                got = calls.outcome(method, place.ws / "name" / "key")
+                assert not isinstance(got, dict) or (
+                    got.get("dataBase64", "") == "" and got.get("size", 0) == 0), got
