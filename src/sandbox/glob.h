@@ -45,15 +45,35 @@ MUST_CHECK int glob_add(struct glob_set *s, const char *pattern, const char **wh
 /* Whether the relative path matches: 0 or 1; -ENOMEM. */
 MUST_CHECK int glob_match(const struct glob_set *s, const char *path);
 
-/* A match: an absolute path. `unlistable`: a directory that may be entered, or is ours, but cannot
- * be read; what is below it is unknown. Not 0 ends the expansion with that result. */
-typedef int glob_found_fn(void *arg, const char *path, bool is_link, bool unlistable);
+/* A match. */
+struct glob_match {
+    int dir;          /* the directory it is in, open; AT_FDCWD with a full path as `name` */
+    const char *name; /* in that directory */
+    const char *path; /* absolute; how it was reached, whatever its directories are called by now */
+    bool is_link;
+    bool unlistable; /* a directory that may be entered, or is ours, but cannot be read: what is
+                        below it is unknown */
+};
+
+/* Not 0 ends the expansion with that result. */
+typedef int glob_found_fn(void *arg, const struct glob_match *m);
+
+/* A directory, open as fd, is about to be read. 0; 1: it is left out; -errno ends the expansion. */
+typedef int glob_enter_fn(void *arg, int fd, const char *path);
+
+struct glob_visit {
+    uint32_t max_depth; /* levels below the directory; 0: no limit */
+    size_t *budget;     /* counts down the entries that may be looked at */
+    glob_found_fn *found;
+    glob_enter_fn *enter; /* or NULL */
+    void *arg;
+};
 
 /*
- * Finds all files and symbolic links (not directories) below `dir` that match, at most `max_depth`
- * levels down (0: no limit). Symbolic links are not entered. `budget` counts down the entries that
- * may be looked at. 0, what `found` returned, -E2BIG when the budget is used up, or -errno for a
- * directory that cannot be read otherwise.
+ * Finds all files and symbolic links (not directories) below `dir` that match. Symbolic links are
+ * not entered. 0, what a callback returned, -E2BIG when the budget is used up, or -errno for a
+ * directory that cannot be read otherwise. With `below`, a path relative to dir or NULL, only what
+ * is in that directory.
  */
-MUST_CHECK int glob_expand(const struct glob_set *s, const char *dir, uint32_t max_depth,
-                           size_t *budget, glob_found_fn *found, void *arg);
+MUST_CHECK int glob_expand(const struct glob_set *s, const char *dir, const char *below,
+                           const struct glob_visit *v);

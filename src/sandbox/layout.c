@@ -341,8 +341,15 @@ int layout_build(const struct launch_request *q, struct synthlist *list, struct 
     if (r < 0)
         return r;
     out->confine = p->confine_files || p->network == PLAN_NET_MANAGED;
+    struct rules *rules = arena_alloc(a, sizeof *rules);
+    if (rules == NULL)
+        return fault_os(f, FAULT_POLICY, ENOMEM, "rules");
     if (p->confine_files)
-        return layout_files(&m);
+        r = layout_files(&m);
+    *rules = m.rules;
+    out->rules = rules;
+    if (p->confine_files)
+        return r;
     out->root_write = true;
     return 0;
 }

@@ -1,13 +1,14 @@
 #pragma once
 /*
- * From a plan to what is to be mounted where: paths are looked up, links followed, patterns
- * expanded, mount points for missing protected names made. All of it happens before anything is
+ * From a plan to what is to be mounted where: paths are looked up, links followed, mount points for
+ * missing protected names made. All of it happens before anything is
  * confined, with the rights the command will have; the mounts compare what they find with what was
  * found here.
  */
 
 #include "base/synthlist.h"
 #include "sandbox/fault.h"
+#include "sandbox/glob.h"
 #include "sandbox/launch_request.h"
 #include "sandbox/locate.h"
 
@@ -26,12 +27,20 @@ struct layout_step {
     bool ours;   /* the place is in a directory of ours: make it if it is missing */
     bool known;  /* dev and ino say what must be there */
     bool is_dir; /* valid when known */
-    bool late;   /* a match of a pattern: after all others */
     dev_t dev;
     ino_t ino;
     const struct layout_step **reopened; /* LAYOUT_DENY: writable ones just below it */
     size_t reopened_count;
 };
+
+/* Patterns of what is to be denied, below one directory. */
+struct layout_glob {
+    const char *dir; /* without links */
+    uint32_t max_depth;
+    struct glob_set set; /* its memory goes with the process */
+};
+
+struct rules;
 
 struct layout {
     bool confine;     /* there are mounts at all */
@@ -43,6 +52,9 @@ struct layout {
     size_t step_count;
     const struct locate_link *links; /* to make in an artificial root */
     size_t link_count;
+    const struct layout_glob *globs; /* to expand in the finished view */
+    size_t glob_count;
+    const struct rules *rules;
     const char *cwd; /* without links */
 };
 

@@ -21,8 +21,6 @@ struct layout_maker {
     struct rules rules;
     struct layout_item *items;
     size_t item_count;
-    const char **matches; /* of patterns: what to deny */
-    size_t match_count, match_cap;
 };
 
 /* Refuses an entry that leads over a link the command can replace, or cannot be followed. */
@@ -39,8 +37,8 @@ MUST_CHECK int layout_carve(struct layout_maker *m, const char *path, const stru
  */
 MUST_CHECK int layout_kernel_mounts(struct layout_maker *m);
 
-/* Expands the patterns into m->matches. */
+/* Compiles the patterns, and finds the directory that each is below. */
 MUST_CHECK int layout_globs(struct layout_maker *m);
 
-/* Turns rules and matches into steps. */
+/* Turns rules into steps. */
 MUST_CHECK int layout_steps(struct layout_maker *m);

@@ -88,11 +88,9 @@ static int steps_of_rule(struct steps *s, const struct rules_rule *rule) {
     return ok ? steps_pin(s, rule) : -ENOMEM;
 }
 
-/* Shallow ones first; matches of patterns last. Of pins of one path one is enough. */
+/* Shallow ones first. Of pins of one path one is enough. */
 static int steps_compare(const void *x, const void *y) {
     const struct layout_step *a = x, *b = y;
-    if (a->late != b->late)
-        return a->late - b->late;
     if (a->depth != b->depth)
         return a->depth < b->depth ? -1 : 1;
     int r = strcmp(a->path, b->path);
@@ -141,20 +139,10 @@ static int steps_reopen_all(struct steps *s) {
         writable += s->list[i].kind == LAYOUT_WRITE;
     int r = 0;
     for (size_t i = 0; r == 0 && writable > 0 && i < s->count; i++) {
-        if (s->list[i].kind == LAYOUT_DENY && !s->list[i].late && s->list[i].is_dir)
+        if (s->list[i].kind == LAYOUT_DENY && s->list[i].is_dir)
             r = steps_reopen(s, &s->list[i]);
     }
     return r;
-}
-
-static int steps_matches(struct steps *s) {
-    for (size_t i = 0; i < s->m->match_count; i++) {
-        struct layout_step *step = steps_add(s, LAYOUT_DENY, s->m->matches[i]);
-        if (step == NULL)
-            return -ENOMEM;
-        step->late = true;
-    }
-    return 0;
 }
 
 /* Links that lead to what is granted, where there is nothing else. */
@@ -195,8 +183,6 @@ int layout_steps(struct layout_maker *m) {
     steps_base(m);
     for (size_t i = 0; r == 0 && i < m->rules.sorted; i++)
         r = steps_of_rule(&s, &m->rules.list[i]);
-    if (r == 0)
-        r = steps_matches(&s);
     if (r == 0) {
         steps_sort(&s);
         r = steps_reopen_all(&s);

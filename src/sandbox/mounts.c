@@ -85,11 +85,11 @@ static int mounts_copy_over(struct mounts *m, const struct layout_step *s, int p
     return mounts_attach(m, s, tree, place);
 }
 
-static int mounts_mask(struct mounts *m, const struct layout_step *s, const char *name, int place) {
+int mounts_mask(struct mounts *m, const char *path, const char *name, int place) {
     _cleanup_close_ int mask = sys_clone_tree(m->masks, name, 0);
     if (mask < 0)
-        return fault_os(m->f, FAULT_MOUNT, errno, "mask of %s", s->path);
-    return mounts_attach(m, s, mask, place);
+        return fault_os(m->f, FAULT_MOUNT, errno, "mask of %s", path);
+    return sys_attach(mask, place, "") < 0 ? fault_os(m->f, FAULT_MOUNT, errno, "%s", path) : 0;
 }
 
 /* A directory that can be passed through, with the places of what stays writable below it. */
@@ -116,13 +116,13 @@ static int mounts_deny(struct mounts *m, const struct layout_step *s, int place)
         return mounts_deny_but(m, s, place);
     if (fstat(place, &st) < 0)
         return fault_os(m->f, FAULT_MOUNT, errno, "%s", s->path);
-    return mounts_mask(m, s, S_ISDIR(st.st_mode) ? "d" : "f", place);
+    return mounts_mask(m, s->path, S_ISDIR(st.st_mode) ? "d" : "f", place);
 }
 
 static int mounts_step(struct mounts *m, size_t i) {
     const struct layout_step *s = &m->l->steps[i];
     _cleanup_close_ int place = mounts_place(m, s);
-    if (place == -ENOENT && s->kind == LAYOUT_DENY && (s->late || s->ours))
+    if (place == -ENOENT && s->kind == LAYOUT_DENY && s->ours)
         return 0; /* not in this view */
     if (place == -ENOENT)
         return mounts_changed(m, s);
@@ -131,7 +131,7 @@ static int mounts_step(struct mounts *m, size_t i) {
     switch (s->kind) {
     case LAYOUT_WRITE: return mounts_attach(m, s, m->writable[i], place);
     case LAYOUT_DENY: return mounts_deny(m, s, place);
-    case LAYOUT_EMPTY: return mounts_mask(m, s, "e", place);
+    case LAYOUT_EMPTY: return mounts_mask(m, s->path, "e", place);
     case LAYOUT_READ:
     case LAYOUT_PIN: break;
     }
@@ -248,7 +248,9 @@ static int mounts_all(struct mounts *m, int host_dev) {
         r = mounts_step(m, i);
     if (r == 0)
         r = mounts_proc(m);
-    return r == 0 ? mounts_enter(m) : r;
+    if (r == 0)
+        r = mounts_enter(m);
+    return r == 0 && m->l->glob_count > 0 ? mounts_globs(m) : r;
 }
 
 int mounts_build(const struct launch_request *q, const struct layout *l, struct fault *f) {

@@ -34,5 +34,16 @@ MUST_CHECK int mounts_take_devices(struct mounts *m);
 MUST_CHECK int mounts_dev(struct mounts *m);
 MUST_CHECK int mounts_proc(struct mounts *m);
 
+/*
+ * Masks what the patterns of the layout match, in the finished view, which is the root by now. It
+ * masks a file through the descriptor of the directory that it was found in, and looks until no
+ * directory has come into reach unseen. A fault when that does not end.
+ */
+MUST_CHECK int mounts_globs(struct mounts *m);
+
+/* Covers `place` with a mask: an unreadable file or directory, or an empty one ("f", "d", "e").
+ * `path` is for texts. */
+MUST_CHECK int mounts_mask(struct mounts *m, const char *path, const char *name, int place);
+
 /* Makes directories down to `path` (relative to dir), the last one a file unless `is_dir`. */
 MUST_CHECK int mounts_make_place(int dir, const char *path, bool is_dir, mode_t mode);

@@ -169,13 +169,13 @@ static int gate_add_target(struct gate_links *l, const char *path) {
 }
 
 /* As glob_found_fn. */
-static int gate_found_link(void *arg, const char *path, bool is_link, bool unlistable) {
+static int gate_found_link(void *arg, const struct glob_match *m) {
     struct fs_gate *g = arg;
     _cleanup_arena_ struct arena a = ARENA_INIT(GATE_WALK_MAX);
     struct locate_result at;
-    if (!is_link || unlistable)
+    if (!m->is_link || m->unlistable)
         return 0;
-    int r = locate_path(path, &a, &at);
+    int r = locate_path(m->path, &a, &at);
     if (r < 0 || at.state != LOCATE_FOUND)
         return r == -ENOMEM ? r : 0;
     enum rules_region region = rules_region(&g->rules, at.path);
@@ -195,7 +195,8 @@ static int gate_find_links(struct fs_gate *g) {
     size_t budget = GLOB_ENTRIES_MAX;
     for (size_t i = 0; i < g->glob_count; i++) {
         const struct gate_glob *glob = &g->globs[i];
-        int r = glob_expand(&glob->set, glob->dir, glob->max_depth, &budget, gate_found_link, g);
+        const struct glob_visit v = {glob->max_depth, &budget, gate_found_link, NULL, g};
+        int r = glob_expand(&glob->set, glob->dir, NULL, &v);
         if (r < 0 && r != -ENOENT && r != -ENOTDIR && r != -ENAMETOOLONG)
             return r;
     }
@@ -254,9 +255,8 @@ static bool gate_matches(const struct fs_gate *g, const char *path) {
     return false;
 }
 
-static int gate_found(void *arg, const char *path, bool is_link, bool unlistable) {
-    (void)is_link;
-    return !unlistable && locate_inside(path, arg);
+static int gate_found(void *arg, const struct glob_match *m) {
+    return !m->unlistable && locate_inside(m->path, arg);
 }
 
 /* Whether there is a match below a directory, which would get another name, or go. */
@@ -266,8 +266,9 @@ static bool gate_holds_match(const struct fs_gate *g, const char *dir) {
         const struct gate_glob *glob = &g->globs[i];
         if (!locate_inside(glob->dir, dir) && !locate_inside(dir, glob->dir))
             continue;
-        int r = glob_expand(&glob->set, glob->dir, glob->max_depth, &budget, gate_found,
-                            (void *)(uintptr_t)dir);
+        const struct glob_visit v = {glob->max_depth, &budget, gate_found, NULL,
+                                     (void *)(uintptr_t)dir};
+        int r = glob_expand(&glob->set, glob->dir, NULL, &v);
         if (r != 0 && r != -ENOENT && r != -ENOTDIR)
             return true;
     }

@@ -1,4 +1,4 @@
-"""A sandboxed command changes what names mean while file calls look at them."""
+"""A sandboxed command changes what names mean while file calls and starts look at them."""
 
 import os
 
@@ -10,6 +10,7 @@ __all__ = ["place", "servers", "user"]
 
 R, PR = "r :root", "w :project_roots"
 CALLS = 2500  # each kind of call lost its race well before that
+STARTS = 12  # more than half of them read the file once
 
 # The program says that it runs, and goes on until it is terminated.
 LOOP = "import ctypes, os\nprint('runs', flush=True)\n"
@@ -18,6 +19,7 @@ SWAP = LOOP + """swap = ctypes.CDLL(None).renameat2
 while True:
     swap(-100, b'name', -100, b'other', 2)
 """
+MOVE = LOOP + "while True:\n    os.rename('one', 'two')\n    os.rename('two', 'one')\n"
 
 
 class Attack:
@@ -84,3 +86,30 @@ def test_read_swapped(place):
                 got = calls.outcome(method, place.ws / "name" / "key")
                 assert not isinstance(got, dict) or (
                     got.get("dataBase64", "") == "" and got.get("size", 0) == 0), got
+
+
+def test_denied_file_moves(place):
+    """A directory with a denied file changes its name all the time: no later start reads it."""
+    entries = (R, PR, f"d glob:{place.ws}/**/*.env")
+    place.put("ws/one/x.env", "SECRET\n")
+    place.put("ws/one/more/y.env", "SECRET\n")
+    script = "cat one/x.env two/x.env one/more/y.env two/more/y.env one/x.env two/x.env 2>&1; true"
+    refused = 0
+    with Attack(place, MOVE, *entries):
+        for _ in range(STARTS):
+            code, text, out = start(place, script, entries)
+            assert "SECRET" not in out, out
+            refused += code is not None
+            assert code in (None, -32603), text
+            assert code is None or "kept changing" in text, text
+    assert refused < STARTS
+
+
+def start(place, script, entries):
+    """Code and text of an error, or the output of a command."""
+    params = place.params(script, entries)
+    answer = place.client.answer(place.client.send("process/start", params))
+    if "error" in answer:
+        return answer["error"]["code"], answer["error"]["message"], ""
+    process = place.client.wait_closed(place.client.processes[params["processId"]])
+    return None, None, process.output().decode()

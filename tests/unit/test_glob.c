@@ -1,6 +1,7 @@
 #include "sandbox/glob.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -195,25 +196,48 @@ struct found {
     size_t count, links;
     char last[512];
     int answer;
+    size_t entered;
+    const char *leave_out;
 };
 
-static int on_found(void *arg, const char *path, bool is_link, bool unlistable) {
+static int on_found(void *arg, const struct glob_match *m) {
     struct found *f = arg;
-    assert_memory_equal(path, dir, strlen(dir));
-    assert_false(unlistable);
+    struct stat at, by_path;
+    assert_memory_equal(m->path, dir, strlen(dir));
+    assert_false(m->unlistable);
+    assert_int_equal(fstatat(m->dir, m->name, &at, AT_SYMLINK_NOFOLLOW), 0);
+    assert_int_equal(lstat(m->path, &by_path), 0);
+    assert_int_equal(at.st_ino, by_path.st_ino);
     f->count++;
-    f->links += is_link;
-    snprintf(f->last, sizeof f->last, "%s", path + strlen(dir) + 1);
+    f->links += m->is_link;
+    snprintf(f->last, sizeof f->last, "%s", m->path + strlen(dir) + 1);
     return f->answer;
 }
 
-static int expand(const char *pattern, uint32_t depth, size_t budget, struct found *f) {
+/* Counts directories, and leaves one out. */
+static int on_enter(void *arg, int fd, const char *path) {
+    struct found *f = arg;
+    struct stat at, by_path;
+    assert_int_equal(fstat(fd, &at), 0);
+    assert_int_equal(lstat(path, &by_path), 0);
+    assert_int_equal(at.st_ino, by_path.st_ino);
+    f->entered++;
+    return f->leave_out != NULL && strcmp(path + strlen(dir), f->leave_out) == 0;
+}
+
+static int expand_below(const char *pattern, const char *below, uint32_t depth, size_t budget,
+                        struct found *f) {
     struct glob_set s = {0};
     const char *why = NULL;
     assert_int_equal(glob_add(&s, pattern, &why), 0);
-    int r = glob_expand(&s, dir, depth, &budget, on_found, f);
+    const struct glob_visit v = {depth, &budget, on_found, on_enter, f};
+    int r = glob_expand(&s, dir, below, &v);
     glob_set_fini(&s);
     return r;
+}
+
+static int expand(const char *pattern, uint32_t depth, size_t budget, struct found *f) {
+    return expand_below(pattern, NULL, depth, budget, f);
 }
 
 static void finds_files_and_links(void **state) {
@@ -255,6 +279,27 @@ static void expansion_ends_early(void **state) {
     assert_int_equal(expand("nope/*.env", 0, 7, &f), 0);
 }
 
+/* One directory alone gives what the whole gives of it. */
+static void only_one_directory(void **state) {
+    (void)state;
+    struct found f = {0};
+    assert_int_equal(expand_below("*.env", "sub", 0, 100, &f), 0);
+    assert_int_equal(f.count, 2); /* c, deep/d */
+    assert_int_equal(f.entered, 2);
+    f = (struct found){.leave_out = "/sub/deep"};
+    assert_int_equal(expand_below("*.env", "sub", 0, 100, &f), 0);
+    assert_int_equal(f.count, 1);
+    f = (struct found){0};
+    assert_int_equal(expand_below("**/*.env", "sub/deep", 3, 100, &f), 0);
+    assert_int_equal(f.count, 1);
+    f = (struct found){0};
+    assert_int_equal(expand_below("**/*.env", "sub/deep", 2, 100, &f), 0);
+    assert_int_equal(f.count, 0);
+    assert_int_equal(expand_below("other/*.env", "sub", 0, 100, &f), 0);
+    assert_int_equal(expand_below("*.env", "sub/gone", 0, 100, &f), 0);
+    assert_int_equal(f.count, 0);
+}
+
 static void missing_directory(void **state) {
     (void)state;
     struct glob_set s = {0};
@@ -262,7 +307,8 @@ static void missing_directory(void **state) {
     size_t budget = 10;
     struct found f = {0};
     assert_int_equal(glob_add(&s, "*", &why), 0);
-    assert_int_equal(glob_expand(&s, "/nonexistent", 0, &budget, on_found, &f), 0);
+    const struct glob_visit v = {0, &budget, on_found, NULL, &f};
+    assert_int_equal(glob_expand(&s, "/nonexistent", NULL, &v), 0);
     assert_int_equal(f.count, 0);
     glob_set_fini(&s);
 }
@@ -277,6 +323,7 @@ int main(void) {
         cmocka_unit_test(finds_files_and_links),
         cmocka_unit_test(depth_is_limited),
         cmocka_unit_test(expansion_ends_early),
+        cmocka_unit_test(only_one_directory),
         cmocka_unit_test(missing_directory),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

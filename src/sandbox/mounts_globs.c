@@ -1,0 +1,226 @@
+#include "sandbox/mounts_model.h"
+
+#include "sandbox/rules.h"
+#include "sandbox/sys.h"
+
+#include <errno.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/*
+ * Another command may move directories while we look for matches, from where we have not been yet
+ * to where we have been already. So each directory is watched from before it is read. A directory
+ * that is watched itself was read, or will be; what matches in it is masked, and a mask stays on
+ * its file wherever the directory goes. What counts is a directory that came without being watched:
+ * moved in, then all is looked at again; made new, then just that one is.
+ */
+
+#define LOOK_EVENTS (IN_MOVED_TO | IN_MOVE_SELF | IN_CREATE | IN_ONLYDIR)
+#define LOOK_ROUNDS 400
+#define LOOK_NS 5000000000         /* for all rounds */
+#define LOOK_BLIND 3               /* rounds without anything new, where not all can be watched */
+#define LOOK_PATHS_MAX (32u << 20) /* bytes: paths of watched directories */
+
+struct look {
+    struct mounts *m;
+    const struct layout_glob *glob; /* being expanded */
+    size_t matches;                 /* of it */
+    dev_t masks;                    /* device of what is masked */
+    int watch;                      /* inotify; -1: none */
+    bool blind;                     /* not everything can be watched */
+    bool again;                     /* something has changed under our hands */
+    bool fresh;                     /* something was masked in this round */
+    struct buf paths, offsets;      /* by watch: where its path is, size_t */
+};
+
+/* -- matches -- */
+
+/* What a match stands for, to be masked: -1 nothing. A link stands for what it leads to. */
+static int look_open(struct look *l, const struct glob_match *f) {
+    _cleanup_arena_ struct arena a = ARENA_INIT(1u << 20);
+    struct locate_result at;
+    if (!f->is_link)
+        return openat(f->dir, f->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    int r = locate_path(f->path, &a, &at);
+    if (r < 0 || at.state != LOCATE_FOUND || locate_inside(at.path, "/proc") ||
+        strcmp(at.path, "/") == 0) {
+        errno = r < 0 ? -r : ENOENT;
+        return -1;
+    }
+    enum rules_region region = rules_region(l->m->l->rules, at.path);
+    if (region == RULES_INVISIBLE || region == RULES_DENY) {
+        errno = ENOENT;
+        return -1;
+    }
+    return sys_openat2(AT_FDCWD, at.path, O_PATH | O_NOFOLLOW, RESOLVE_NO_SYMLINKS);
+}
+
+/* As glob_found_fn. */
+static int look_found(void *arg, const struct glob_match *f) {
+    struct look *l = arg;
+    if (++l->matches > GLOB_MATCHES_MAX)
+        return fault_text(l->m->f, FAULT_GLOB,
+                          "unreadable glob expansion for %s matched more than %d paths",
+                          l->glob->dir, GLOB_MATCHES_MAX);
+    enum rules_region region = rules_region(l->m->l->rules, f->path);
+    if (!f->is_link && (region == RULES_INVISIBLE || region == RULES_DENY))
+        return 0;
+    _cleanup_close_ int place = look_open(l, f);
+    struct stat st;
+    if (place < 0 && (errno == ENOMEM || errno == EMFILE || errno == ENFILE))
+        return fault_os(l->m->f, FAULT_GLOB, errno, "%s", f->path);
+    if (place < 0) /* it is gone, or leads nowhere */
+        return 0;
+    if (fstat(place, &st) < 0)
+        return fault_os(l->m->f, FAULT_GLOB, errno, "%s", f->path);
+    if (S_ISLNK(st.st_mode))
+        l->again = true;
+    if (S_ISLNK(st.st_mode) || st.st_dev == l->masks)
+        return 0;
+    l->fresh = true;
+    return mounts_mask(l->m, f->path, S_ISDIR(st.st_mode) ? "d" : "f", place);
+}
+
+/* -- directories -- */
+
+/* Remembers the path of a watch. 0 or -errno. */
+static int look_remember(struct look *l, int wd, const char *path) {
+    size_t end = ((size_t)wd + 1) * sizeof(size_t), at = l->paths.len;
+    int r = l->offsets.len < end ? buf_reserve(&l->offsets, end - l->offsets.len) : 0;
+    if (r == 0)
+        r = buf_put(&l->paths, path, strlen(path) + 1);
+    if (r < 0)
+        return r;
+    if (l->offsets.len < end) {
+        memset(l->offsets.p + l->offsets.len, 0xff, end - l->offsets.len);
+        l->offsets.len = end;
+    }
+    memcpy(l->offsets.p + (size_t)wd * sizeof(size_t), &at, sizeof at);
+    return 0;
+}
+
+/* As glob_enter_fn. The watch is for ".": it needs no path that may be another's by now. */
+static int look_enter(void *arg, int fd, const char *path) {
+    struct look *l = arg;
+    if (strcmp(path, "/proc") == 0)
+        return 1; /* there is always a fresh one */
+    if (l->watch < 0 || fchdir(fd) < 0)
+        return 0; /* what cannot be searched holds nothing that can be reached */
+    int wd = inotify_add_watch(l->watch, ".", LOOK_EVENTS);
+    if (wd < 0 || look_remember(l, wd, path) < 0)
+        l->blind = true;
+    return 0;
+}
+
+/* The path of a watch, or NULL. */
+static const char *look_path(const struct look *l, int wd) {
+    size_t at;
+    if (wd < 0 || ((size_t)wd + 1) * sizeof at > l->offsets.len)
+        return NULL;
+    memcpy(&at, l->offsets.p + (size_t)wd * sizeof at, sizeof at);
+    return at < l->paths.len ? l->paths.p + at : NULL;
+}
+
+/* Looks at all, or only at the directory `path`. 0 or -errno with the fault noted. */
+static int look_at(struct look *l, const char *path) {
+    size_t budget = GLOB_ENTRIES_MAX;
+    int r = 0;
+    const struct layout *layout = l->m->l;
+    for (size_t i = 0; r == 0 && i < layout->glob_count; i++) {
+        const struct layout_glob *g = l->glob = &layout->globs[i];
+        const char *below = NULL;
+        if (path != NULL && !locate_inside(path, g->dir))
+            continue;
+        if (path != NULL)
+            below = path + (g->dir[1] == '\0' ? 1 : strlen(g->dir) + 1);
+        l->matches = 0;
+        const struct glob_visit v = {g->max_depth, &budget, look_found, look_enter, l};
+        r = glob_expand(&g->set, g->dir, below, &v);
+        if (r < 0)
+            fault_os(l->m->f, FAULT_GLOB, -r, "%s", g->dir); /* unless one is noted already */
+    }
+    return r;
+}
+
+/* -- events -- */
+
+/* A directory was made in a watched one: looks at it. 0 or -errno. */
+static int look_at_new(struct look *l, const struct inotify_event *e) {
+    char path[LOCATE_PATH_MAX];
+    const char *dir = look_path(l, e->wd);
+    if (dir == NULL || strlen(dir) + 1 + strlen(e->name) >= sizeof path) {
+        l->again = true;
+        return 0;
+    }
+    char *p = stpcpy(path, dir[1] == '\0' ? "" : dir);
+    *p++ = '/';
+    strcpy(p, e->name);
+    return look_at(l, path);
+}
+
+/*
+ * Goes through the events that have come. The kernel tells of a moved directory where it came to,
+ * and next of the directory itself, if it is watched: then it was known. Moves make paths of
+ * watches stale, so what is new is found by a look at all then. 0 or -errno.
+ */
+static int look_events(struct look *l) {
+    char buffer[16384] __attribute__((aligned(__alignof__(struct inotify_event))));
+    bool came = false, moved = false;
+    int r = 0;
+    for (ssize_t n; r == 0 && l->watch >= 0 && (n = read(l->watch, buffer, sizeof buffer)) > 0;) {
+        for (ssize_t at = 0; r == 0 && at < n;) {
+            const struct inotify_event *e = (const void *)(buffer + at);
+            at += (ssize_t)(sizeof *e + e->len);
+            bool self = (e->mask & IN_MOVE_SELF) != 0;
+            l->again |= (came && !self) || (e->mask & IN_Q_OVERFLOW) != 0;
+            came = (e->mask & IN_MOVED_TO) && (e->mask & IN_ISDIR);
+            moved |= came || self;
+            if (!(e->mask & IN_CREATE) || !(e->mask & IN_ISDIR))
+                continue;
+            l->again |= moved;
+            if (!l->again)
+                r = look_at_new(l, e);
+        }
+    }
+    l->again |= came;
+    return r;
+}
+
+static int64_t look_now(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+int mounts_globs(struct mounts *m) {
+    struct stat st;
+    if (fstat(m->masks, &st) < 0)
+        return fault_os(m->f, FAULT_GLOB, errno, "masks");
+    struct look l = {.m = m,
+                     .masks = st.st_dev,
+                     .paths = BUF_INIT(LOOK_PATHS_MAX),
+                     .offsets = BUF_INIT(LOOK_PATHS_MAX),
+                     .watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC)};
+    l.blind = l.watch < 0;
+    int64_t end = look_now() + LOOK_NS;
+    int r = 0, calm = 0;
+    for (int i = 0; r == 0 && calm < (l.blind ? LOOK_BLIND : 1); i++) {
+        if (i == LOOK_ROUNDS || (i > 0 && look_now() > end))
+            r = fault_text(m->f, FAULT_GLOB,
+                           "directories that denied patterns apply to kept changing while the "
+                           "sandbox was set up");
+        l.again = l.fresh = false;
+        if (r == 0)
+            r = look_at(&l, NULL);
+        if (r == 0)
+            r = look_events(&l);
+        calm = l.again || (l.blind && l.fresh) ? 0 : calm + 1;
+    }
+    util_close_fd(&l.watch);
+    buf_fini(&l.paths);
+    buf_fini(&l.offsets);
+    if (r == 0 && chdir("/") < 0)
+        r = fault_os(m->f, FAULT_ROOT, errno, "/");
+    return r;
+}
