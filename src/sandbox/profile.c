@@ -72,8 +72,9 @@ static int profile_is_not_narrowed(const struct profile *p, struct arena *a) {
         const struct profile_entry *entry = &p->entries[i];
         if (entry_is_idle(entry) || (entry->target == PROFILE_ROOT && entry->access == PLAN_READ))
             continue;
+        bool odd = entry->target == PROFILE_PROJECT_ROOTS && profile_subpath_is_odd(entry->text);
         if (entry->access == PLAN_DENY ||
-            (entry->target == PROFILE_GLOB && entry->access == PLAN_READ))
+            ((odd || entry->target == PROFILE_GLOB) && entry->access == PLAN_READ))
             return 0;
         keys[count++] = entry_key(entry);
     }

@@ -117,3 +117,6 @@ MUST_CHECK int profile_legacy(struct profile_decoder *d, const struct json_node 
 
 /* Decodes today's shape. */
 MUST_CHECK int profile_wire(struct profile_decoder *d, const struct json_node *v);
+
+/* Whether the subpath of a token is absolute, or has "." or ".." as a component. */
+bool profile_subpath_is_odd(struct str path);

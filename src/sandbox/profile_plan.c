@@ -20,7 +20,8 @@ struct profile_maker {
     struct plan_glob *globs;
     size_t glob_count, glob_cap;
     bool minimal;
-    size_t text; /* bytes of the paths of entries and globs so far */
+    bool cap_roots; /* nothing of the workspace roots may be written */
+    size_t text;    /* bytes of the paths of entries and globs so far */
 };
 
 /* An array of at least count + 1 elements of `size`, the old ones copied. NULL without memory. */
@@ -91,7 +92,67 @@ static int make_path(struct profile_maker *m, const char *base, struct str below
     return *path == NULL ? -ENOMEM : 0;
 }
 
-/* Whether a path below a root stays there. */
+bool profile_subpath_is_odd(struct str path) {
+    if (path.n > 0 && path.p[0] == '/')
+        return true;
+    for (size_t i = 0; i < path.n; i++) {
+        size_t start = i;
+        while (i < path.n && path.p[i] != '/')
+            i++;
+        struct str name = {path.p + start, i - start};
+        if (str_eqz(name, ".") || str_eqz(name, ".."))
+            return true;
+    }
+    return false;
+}
+
+/* One entry per workspace root. An odd subpath grants nothing, and what it takes it takes from the
+ * whole root. */
+static int make_project_roots(struct profile_maker *m, const struct profile_entry *entry) {
+    bool odd = profile_subpath_is_odd(entry->text);
+    m->cap_roots |= odd && entry->access == PLAN_READ;
+    for (size_t i = 0; i < m->root_count && (!odd || entry->access == PLAN_DENY); i++) {
+        const char *path = m->roots[i];
+        int r = make_count_text(m, strlen(path) + entry->text.n);
+        if (r == 0 && entry->text.n > 0 && !odd)
+            r = make_path(m, m->roots[i], entry->text, &path);
+        if (r == 0)
+            r = make_add(m, path, entry->access);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* Whether `path` is `dir` or lies below it. */
+static bool make_is_inside(const char *path, const char *dir) {
+    size_t n = dir[1] == '\0' ? 0 : strlen(dir);
+    return strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+/* Takes writing away at and below a root: what is granted there, and by what is above it. */
+static int make_cap_root(struct profile_maker *m, const char *root) {
+    bool granted = false;
+    for (size_t i = 0; i < m->entry_count; i++) {
+        struct plan_entry *entry = &m->entries[i];
+        if (entry->access != PLAN_WRITE)
+            continue;
+        if (make_is_inside(entry->path, root))
+            entry->access = PLAN_READ;
+        else
+            granted |= make_is_inside(root, entry->path);
+    }
+    return granted ? make_add(m, root, PLAN_READ) : 0;
+}
+
+static int make_cap_roots(struct profile_maker *m) {
+    int r = 0;
+    for (size_t i = 0; r == 0 && m->cap_roots && i < m->root_count; i++)
+        r = make_cap_root(m, m->roots[i]);
+    return r;
+}
+
+/* Whether a pattern below a root stays there. */
 static bool make_stays_below(struct str path) {
     size_t depth = 0, i = 0;
     if (path.n > 0 && path.p[0] == '/')
@@ -110,23 +171,6 @@ static bool make_stays_below(struct str path) {
             return false;
     }
     return true;
-}
-
-/* One entry per workspace root. What would leave a root is dropped. */
-static int make_project_roots(struct profile_maker *m, const struct profile_entry *entry) {
-    if (!make_stays_below(entry->text))
-        return 0;
-    for (size_t i = 0; i < m->root_count; i++) {
-        const char *path = m->roots[i];
-        int r = make_count_text(m, strlen(path) + entry->text.n);
-        if (r == 0 && entry->text.n > 0)
-            r = make_path(m, m->roots[i], entry->text, &path);
-        if (r == 0)
-            r = make_add(m, path, entry->access);
-        if (r < 0)
-            return r;
-    }
-    return 0;
 }
 
 /* Names the whole pattern, or what was said of it where that is no text. */
@@ -290,6 +334,9 @@ static int make_files(struct profile_maker *m, enum profile_call call, struct pl
         if (r < 0)
             return r;
     }
+    int r = make_cap_roots(m);
+    if (r < 0)
+        return r;
     if (m->entry_count > 0)
         make_merge(m);
     plan->full_read = m->entry_count > 0 && strcmp(m->entries[0].path, "/") == 0;

@@ -520,6 +520,19 @@ def test_subpath_that_leaves_its_root_is_dropped(place, sub):
     assert place.tries(["touch ../sib/x", "touch x"], R, entry) == [READ_ONLY, READ_ONLY]
 
 
+@pytest.mark.parametrize("sub", ["./in", "in/..", "/etc", "..", ".", "in/../in"])
+def test_odd_subpath_takes_from_the_whole_root(place, sub):
+    """It denies or stops writing as the reference does, and grants nothing."""
+    place.put("ws/in/f")
+    odd = f":project_roots/{sub}"
+    both = ["cat in/f", "touch in/x"]
+    assert place.tries(both, R, f"w {odd}") == ["content", READ_ONLY]
+    assert place.tries(both, R, PR, f"r {odd}") == ["content", READ_ONLY]
+    assert place.tries(both, R, PR, f"w {odd}") == ["content", "ok"]
+    denied = place.tries([f"cat {place.ws}/in/f", f"touch {place.ws}/x"], R, PR, f"d {odd}", at=".")
+    assert denied[0] == DENIED and denied[1] in (DENIED, READ_ONLY)
+
+
 def test_subpath(place):
     place.mkdir("ws/in")
     assert place.tries(["touch in/x", "touch x"], R, "w :project_roots/in") == ["ok", READ_ONLY]
