@@ -38,7 +38,7 @@ def test_a_planted_fault_is_noticed(codex, tmp_path, fault, scenario, word):
     command = [HERE / "run", "--server", os.environ["EXEC_SERVER"], "--codex", codex,
                "--no-compare", "--json", tmp_path / "result", "--only", scenario]
     done = subprocess.run([*command, "--plant", fault], capture_output=True, text=True,
-                          check=False, timeout=150)
+                          check=False, timeout=900)
     assert done.returncode == 1, done.stdout
     assert word in done.stdout
 

@@ -60,7 +60,14 @@ class PrivateTmp:
             return
         self.directory = tempfile.mkdtemp(prefix="e2e-", dir="/tmp")
         os.chmod(self.directory, 0o1777)
+        # The program and the tests themselves may lie in /tmp.
+        places = {str(p) for p in (ROOT, Path(BINARY).parent) if Path("/tmp") in p.parents}
+        kept = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in sorted(places)}
         mount(self.directory, "/tmp", None, MS_BIND)
+        for path, fd in kept.items():
+            os.makedirs(path, exist_ok=True)
+            mount(f"/proc/self/fd/{fd}", path, None, MS_BIND)
+            os.close(fd)
 
     def finish(self):
         if self.directory:

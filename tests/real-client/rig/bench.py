@@ -8,12 +8,15 @@ import shutil
 import signal
 import tempfile
 
+from . import everything
 from .app import App
 from .model import Model
 from .proxy import Proxy
 
 MODEL_NAME = "scripted"
-START_SECONDS = 30
+# They only end what hangs.
+START_SECONDS = 120
+END_SECONDS = 120
 
 CATALOG = {"models": [{
     "slug": MODEL_NAME, "display_name": MODEL_NAME, "description": "scripted",
@@ -60,8 +63,9 @@ FEATURES_OFF = ("apps", "plugins", "remote_plugin", "multi_agent", "goals", "too
 class Bench:
     """`ours` is false when the server is the reference."""
 
-    def __init__(self, server, codex, ours, fault=None):
+    def __init__(self, server, codex, ours, fault=None, every_option=False):
         self.server_command = server
+        self.every_option = every_option and ours
         self.codex = codex
         self.ours = ours
         self.fault = fault
@@ -88,8 +92,10 @@ class Bench:
     async def start_server(self, *options):
         """Starts the server, and the proxy in front of it; when there is a proxy already, that
         one leads to the new server."""
+        given = everything.options(self.root, options) if self.every_option else []
         self.server = await asyncio.create_subprocess_exec(
-            *self.server_command, "--listen", "ws://127.0.0.1:0", *options, cwd=self.server_home,
+            *self.server_command, "--listen", "ws://127.0.0.1:0", *given, *options,
+            cwd=self.server_home,
             env=self.environment(HOME=self.server_home, CODEX_HOME=self.server_home,
                                  SERVER_SIDE="yes"),
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=self.log)
@@ -100,11 +106,12 @@ class Bench:
             return
         self.proxy = Proxy(port)
         self.proxy.fault = self.fault
+        self.proxy.authorise = self.every_option and everything.AUTH not in options
         self.url = f"ws://127.0.0.1:{await self.proxy.listen()}"
 
     async def end_server(self, how=signal.SIGTERM):
         self.server.send_signal(how)
-        return await asyncio.wait_for(self.server.wait(), 10)
+        return await asyncio.wait_for(self.server.wait(), END_SECONDS)
 
     def _home(self, port, tables, features, environments):
         """A home directory for the client with everything it needs to stay offline."""
@@ -155,7 +162,7 @@ class Bench:
             yield model
             if model.child.returncode is None:
                 model.finish()
-            code = await asyncio.wait_for(model.child.wait(), 60)
+            code = await asyncio.wait_for(model.child.wait(), END_SECONDS)
             if exit_code is not None:
                 assert code == exit_code, f"the client ended with {code}"
 
@@ -188,7 +195,7 @@ class Bench:
                     code = await self.end_server()
                     trouble = f"the server ended with {code}" if code and self.ours else None
                 except asyncio.TimeoutError:
-                    trouble = "the server did not end within 10 s of SIGTERM"
+                    trouble = f"the server did not end within {END_SECONDS} s of SIGTERM"
                     self.server.kill()
                     await self.server.wait()
         self.log.close()

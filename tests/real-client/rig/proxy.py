@@ -5,7 +5,9 @@ import asyncio
 import base64
 import json
 
-WAIT_SECONDS = 30
+from .everything import authorised
+
+WAIT_SECONDS = 120
 
 
 class Sniffer:
@@ -127,6 +129,7 @@ class Proxy:
         self.late_starts = False  # pass on answers to process/start only after process/closed
         self.traps = []
         self.fault = None  # of rig.faults: changes messages on their way
+        self.authorise = False  # add a token to every upgrade
         self._open = []
         self._half_open = []
         self._watchers = []
@@ -163,6 +166,8 @@ class Proxy:
         try:
             while data := await source.read(1 << 16):
                 for raw, message in sniffer.feed(data):
+                    if self.authorise and message == "upgrade" and direction == "c2s":
+                        raw = authorised(raw)
                     if self.fault and isinstance(message, dict):
                         if self.fault(direction, message):
                             raw = encode(message, direction == "c2s")

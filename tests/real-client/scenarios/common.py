@@ -70,7 +70,7 @@ def exists(*names):
     return os.path.lexists(os.path.join(*names))
 
 
-async def gone(pid, seconds=10):
+async def gone(pid, seconds=60):
     """Waits for the end of a process."""
     try:
         fd = os.pidfd_open(pid)
@@ -99,7 +99,7 @@ def make_fifo(b, name="fifo"):
     return path
 
 
-async def release(fifo, text="go\n", seconds=30):
+async def release(fifo, text="go\n", seconds=120):
     """Lets a command go on that reads from the FIFO, as soon as it does."""
     deadline = asyncio.get_running_loop().time() + seconds
     while True:

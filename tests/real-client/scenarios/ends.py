@@ -19,7 +19,7 @@ async def sleeper(b, m):
     return o
 
 
-async def both_gone(b, seconds=10):
+async def both_gone(b, seconds=60):
     for name in ("leader", "child"):
         await gone(pid_in(b, name), seconds)
 
@@ -41,7 +41,7 @@ async def client_interrupted(b):
     async with b.client(exit_code=None) as m:
         await sleeper(b, m)
         m.child.send_signal(signal.SIGINT)
-        await asyncio.wait_for(m.child.wait(), 30)
+        await asyncio.wait_for(m.child.wait(), 120)
     await both_gone(b)
 
 

@@ -44,7 +44,7 @@ class Alive:
         self.fd = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
         return self
 
-    async def ended(self, seconds=10):
+    async def ended(self, seconds=60):
         """Waits until nobody holds the FIFO: that is the end of its data."""
         loop = asyncio.get_running_loop()
         ended = asyncio.Event()
@@ -58,7 +58,7 @@ class Alive:
             os.close(self.fd)
 
 
-async def left(b, names, seconds=10):
+async def left(b, names, seconds=60):
     """Waits until the workspace holds these names alone."""
     deadline = asyncio.get_running_loop().time() + seconds
     while sorted(os.listdir(b.work)) != names:
