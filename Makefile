@@ -18,7 +18,7 @@ VERIFY_ARGS ?=
 MESON_SETUP = meson setup --prefix=$(PREFIX)
 NINJA = ninja --quiet
 
-.PHONY: all run test verify conform real-client bench fuzz soak peers planted lint format install dist-static clean help FORCE
+.PHONY: all run check test verify conform real-client bench fuzz soak peers planted lint format install dist-static clean help FORCE
 
 all: build/exec-server ## build the program at build/exec-server (default)
 
@@ -34,6 +34,10 @@ run: ## install what is missing, build, start the server (ARGS=...)
 	@tools/deps build
 	@$(MAKE) --no-print-directory build/exec-server >&2
 	@exec build/exec-server $(ARGS)
+
+check: ## build, lint, unit tests and quick end-to-end tests, in a minute
+	@tools/deps build test
+	@tests/run check
 
 test: ## run every test (STAGES="unit e2e" for some)
 	@tools/deps build test

@@ -6,6 +6,7 @@ import resource
 import shutil
 import signal
 import tempfile
+import zlib
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,17 @@ def pytest_configure(config):
     libc.prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)
 
 
+def taken(item, parts, seed):
+    """Whether a test belongs to the share: one of so many parts, which the seed chooses."""
+    return zlib.crc32(f"{seed} {item.nodeid}".encode()) % parts == 0
+
+
 def pytest_collection_modifyitems(config, items):
+    parts, _, seed = os.environ.get("E2E_SHARE", "").partition(":")
+    if parts:
+        left_out = [item for item in items if not taken(item, int(parts), seed)]
+        items[:] = [item for item in items if taken(item, int(parts), seed)]
+        config.hook.pytest_deselected(items=left_out)
     if distributed(config):
         items.sort(key=lambda item: item.fspath.basename not in WAITING)
 
