@@ -22,7 +22,7 @@ from harness.waiting import until
 
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_THP_DISABLE = 41
-TIME_LIMIT = 120 + 3 * PATIENCE
+TIME_LIMIT = 600 + 3 * PATIENCE
 
 
 # Files that wait for most of their time come first, so that others run beside them.
@@ -74,7 +74,8 @@ def pytest_runtest_protocol(item):
         raise TimeoutError("time limit of the test")
     marker = item.get_closest_marker("limit")
     before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, marker.args[0] if marker else TIME_LIMIT)
+    seconds = max(TIME_LIMIT, marker.args[0]) if marker else TIME_LIMIT
+    signal.setitimer(signal.ITIMER_REAL, seconds)
     yield
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)

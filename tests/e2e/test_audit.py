@@ -486,7 +486,7 @@ def test_fifo_without_reader(fleet, tmp_path):
     until(lambda: any(line["event"] == "dropped" for line in lines), "the count")
     assert client.run("true").exit_code == 0
     client.call("process/signal", {"processId": flood.name, "signal": "usr1"})
-    reader.join(timeout=60)
+    reader.join(timeout=120)
     assert not reader.is_alive()
     reports = [line for line in lines if line["event"] == "dropped"]
     assert sum(line["count"] for line in reports) == lost == dropped(server)

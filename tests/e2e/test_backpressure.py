@@ -113,7 +113,7 @@ def test_reading_while_writing_never_blocks(server):
     grown.check()
 
 
-@pytest.mark.limit(300)
+@pytest.mark.limit(1800)
 def test_200_mb_to_a_client_that_stalls(server):
     client = server.client()
     client.run("true")

@@ -310,7 +310,7 @@ def test_closed_stdout_is_harmless():
     try:
         until(lambda: listening(popen.pid), "a listening socket")
         popen.terminate()
-        assert popen.wait(20) == 0
+        assert popen.wait(120) == 0
         assert popen.stderr.read() == b""
     finally:
         popen.kill()

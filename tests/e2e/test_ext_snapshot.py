@@ -151,7 +151,7 @@ def test_retained_output(fleet, cap):
 
 
 @pytest.mark.parametrize("tty", [False, True])
-@pytest.mark.limit(300)
+@pytest.mark.limit(1800)
 def test_a_gibibyte(fleet, tmp_path, tty):
     """Nobody reads meanwhile; memory stays small; stderr is whole."""
     server = fleet.start("--session-ttl", "600")

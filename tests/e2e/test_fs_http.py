@@ -942,7 +942,7 @@ def test_foreign_clients(served, place):
     url = f"http://{host}:{port}{target(place / 'f')}"
 
     def curl(*args):
-        return subprocess.run(["curl", "-sS", "--fail", *args, url], check=True, timeout=60,
+        return subprocess.run(["curl", "-sS", "--fail", *args, url], check=True, timeout=120,
                               stdin=subprocess.DEVNULL, capture_output=True).stdout
     assert curl() == content
     assert b"content-length: 3145729\r\n" in curl("--head")

@@ -83,7 +83,7 @@ def test_sizes(files, place, size):
     assert files.read(place / "f") == content
 
 
-@pytest.mark.limit(300)
+@pytest.mark.limit(1800)
 def test_the_largest_file(files, place):
     with open(place / "sparse", "wb") as f:
         f.truncate(LIMIT)

@@ -225,7 +225,7 @@ except (BrokenPipeError, ConnectionResetError):
 
 def look_as(uid, path):
     """The first bytes that a user is answered; empty when the server hangs up."""
-    done = subprocess.run(["/usr/bin/python3", "-c", LOOK, str(path), str(uid)], timeout=60,
+    done = subprocess.run(["/usr/bin/python3", "-c", LOOK, str(path), str(uid)], timeout=120,
                           capture_output=True, check=True)
     return done.stdout.decode().strip()
 
@@ -374,7 +374,7 @@ def run_passed(*sockets, args=(), fds=None):
         numbers.append(os.dup2(sock.fileno(), 40 + len(numbers)))
     try:
         done = subprocess.run(["/usr/bin/python3", "-c", script, " ".join(map(str, numbers)),
-                               BINARY, *args], pass_fds=numbers, timeout=60, check=False,
+                               BINARY, *args], pass_fds=numbers, timeout=120, check=False,
                               env=environment({"LISTEN_FDS": str(fds or len(sockets))}),
                               stdin=subprocess.DEVNULL, capture_output=True)
     finally:
@@ -478,7 +478,7 @@ def test_unit_files(tmp_path):
         (tmp_path / source.name).write_text(text)
     units = [str(tmp_path / f"exec-server.{kind}") for kind in ("service", "socket")]
     done = subprocess.run([ANALYZE, "verify", "--man=no", *units], capture_output=True, check=False,
-                          timeout=60)
+                          timeout=120)
     assert (done.returncode, done.stderr.decode()) == (0, "")
 
 

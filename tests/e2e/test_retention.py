@@ -31,7 +31,7 @@ def fill(client, count, first=0):
     return processes
 
 
-@pytest.mark.limit(400)
+@pytest.mark.limit(1800)
 def test_total_of_closed_processes_is_bounded(fleet):
     """64 MiB per server; the longest closed lose theirs first, exit code and seq stay."""
     server = fleet.start(*LONG)

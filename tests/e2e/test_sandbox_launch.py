@@ -303,7 +303,7 @@ def test_limits_are_the_commands(place):
     assert place.sh("ulimit -n", "--full").strip() == str(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
-@pytest.mark.limit(600)
+@pytest.mark.limit(1800)
 def test_many(mine):
     """One after another and at once: nothing is left of them."""
     def mounts():
@@ -367,7 +367,7 @@ class Swapper:
             os.unlink(self.other)
 
 
-@pytest.mark.limit(300)
+@pytest.mark.limit(1800)
 def test_links_swapped_meanwhile(mine):
     """Whatever is in its place at any moment: nothing outside becomes writable."""
     swapper = Swapper(mine.ws / "sub", mine.outside)

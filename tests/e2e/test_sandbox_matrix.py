@@ -154,7 +154,7 @@ def test_table_is_complete():
         assert row.why or "any" not in row.bars.values(), row
 
 
-@pytest.mark.limit(300)
+@pytest.mark.limit(1800)
 def test_probe_sees_what_is_open(runs):
     results, heard = runs.baseline
     assert set(results) == {row.number for row in matrix.ROWS}
@@ -192,20 +192,20 @@ def check_host(runs, user, profile, variant=""):
     assert not heard
 
 
-@pytest.mark.limit(300)
+@pytest.mark.limit(1800)
 @EACH
 @pytest.mark.parametrize("section", matrix.SECTIONS)
 def test_rows(runs, user, profile, section):
     check_rows(runs, user, profile, section=section)
 
 
-@pytest.mark.limit(300)
+@pytest.mark.limit(1800)
 @EACH
 def test_rows_on_a_terminal(runs, user, profile):
     check_terminal(runs, user, profile)
 
 
-@pytest.mark.limit(300)
+@pytest.mark.limit(1800)
 @EACH
 def test_nothing_outside_changed(runs, user, profile):
     check_host(runs, user, profile)
@@ -219,13 +219,13 @@ def check_all(runs, user, profile, variant):
     check_host(runs, user, profile, variant)
 
 
-@pytest.mark.limit(300)
+@pytest.mark.limit(1800)
 @EACH
 def test_processes_of_the_host_in_sight(runs, user, profile):
     check_all(runs, user, profile, "inherit")
 
 
-@pytest.mark.limit(300)
+@pytest.mark.limit(1800)
 @pytest.mark.parametrize("profile", matrix.PROFILES)
 @pytest.mark.parametrize("user", USERS)
 def test_without_user_namespaces(runs, user, profile):
@@ -233,14 +233,14 @@ def test_without_user_namespaces(runs, user, profile):
     check_all(runs, user, profile, "root")
 
 
-@pytest.mark.limit(300)
+@pytest.mark.limit(1800)
 @pytest.mark.parametrize("user", USERS)
 def test_without_namespaces(runs, user):
     """Landlock and seccomp alone."""
     check_all(runs, user, "RL", "landlock")
 
 
-@pytest.mark.limit(300)
+@pytest.mark.limit(1800)
 @pytest.mark.parametrize("user", USERS)
 def test_what_landlock_cannot_enforce_is_refused(runs, user):
     client = runs.client(user, "landlock")
@@ -258,7 +258,7 @@ def test_what_landlock_cannot_enforce_is_refused(runs, user):
         world.close()
 
 
-@pytest.mark.limit(300)
+@pytest.mark.limit(1800)
 def test_network_alone(runs):
     """Files unrestricted, network restricted: sockets, other kinds of system calls, debuggers."""
     world = World(runs.probe, PLAIN)

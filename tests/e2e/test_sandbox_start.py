@@ -923,7 +923,7 @@ def namespaces():
     return found
 
 
-@pytest.mark.limit(600)
+@pytest.mark.limit(1800)
 def test_many_in_a_row(place, servers):
     count = int(os.environ.get("E2E_SANDBOX_COMMANDS", "100"))
     server = server_of(place, servers)
@@ -938,7 +938,7 @@ def test_many_in_a_row(place, servers):
     until(lambda: namespaces() <= known, "end of the namespaces")
 
 
-@pytest.mark.limit(600)
+@pytest.mark.limit(1800)
 def test_many_at_once(place, servers):
     count = 100 if "E2E_SANDBOX_COMMANDS" in os.environ else 30
     server = server_of(place, servers)

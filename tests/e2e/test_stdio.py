@@ -115,7 +115,7 @@ def test_whole_session_from_a_file(tmp_path):
     (tmp_path / "in").write_text("".join(json.dumps(r) + "\n" for r in requests))
     with open(tmp_path / "in", "rb") as source, open(tmp_path / "out", "wb") as target:
         code = subprocess.run([BINARY, "--listen", "stdio"], stdin=source, stdout=target,
-                              stderr=subprocess.DEVNULL, env=environment(), timeout=30,
+                              stderr=subprocess.DEVNULL, env=environment(), timeout=120,
                               check=False).returncode
     assert code == 0
     answers = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]

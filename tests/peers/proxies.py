@@ -51,7 +51,7 @@ global
     nbthread 1
 defaults
     mode http
-    timeout connect 5s
+    timeout connect 60s
     timeout client {idle}s
     timeout server {idle}s
     timeout tunnel {idle}s
@@ -83,6 +83,10 @@ class Certificate:
         self.both.write_bytes(self.certificate.read_bytes() + self.key.read_bytes())
 
 
+class Ended(Exception):
+    """A proxy is gone."""
+
+
 class Proxy:
     """One proxy process. Connections that are idle for `idle` seconds are its to end."""
 
@@ -91,15 +95,23 @@ class Proxy:
         demand(shutil.which(kind, path=SEARCH), kind)
         demand(shutil.which("openssl"), "openssl")
         directory.mkdir()
-        self.port = free_port()
         self.ca = str(certificate.certificate)
         text = NGINX if kind == "nginx" else HAPROXY
         self.config = directory / "config"
-        self.config.write_text(text.format(
-            user="user root;" if os.geteuid() == 0 else "", directory=directory, port=self.port,
-            backend=backend, idle=idle, certificate=certificate.certificate, key=certificate.key,
-            both=certificate.both))
-        self.start()
+
+        def started():
+            """False when somebody else was faster to take the port."""
+            self.port = free_port()
+            self.config.write_text(text.format(
+                user="user root;" if os.geteuid() == 0 else "", directory=directory,
+                port=self.port, backend=backend, idle=idle, certificate=certificate.certificate,
+                key=certificate.key, both=certificate.both))
+            try:
+                self.start()
+            except Ended:
+                return False
+            return True
+        until(started, f"{kind} starts")
 
     def start(self):
         args = (["nginx", "-e", str(self.directory / "error.log"), "-c", str(self.config)]
@@ -109,7 +121,8 @@ class Proxy:
         until(self.listening, f"{self.kind} listens")
 
     def listening(self):
-        assert self.popen.poll() is None, f"{self.kind} ended: {self.popen.returncode}"
+        if self.popen.poll() is not None:
+            raise Ended(f"{self.kind} ended: {self.popen.returncode}")
         try:
             connect_tcp(("127.0.0.1", self.port)).close()
         except ConnectionRefusedError:

@@ -29,7 +29,7 @@ class Curl:
         done = subprocess.run(
             ["curl", "-sS", "--max-time", "20", *self.options, "-o", str(self.body), "-w",
              "%{http_code} %{http_version}", *args, self.base + path],
-            capture_output=True, text=True, timeout=30, check=False)
+            capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stderr
         status, version = done.stdout.split()
         return int(status), version, self.body.read_bytes() if self.body.exists() else b""
@@ -62,7 +62,7 @@ def test_one_connection_for_many(curl):
     done = subprocess.run(
         ["curl", "-sS", *curl.options, "-w", "%{num_connects} "]
         + [f"{curl.base}/{name}" for name in ("readyz", "healthz", "readyz")],
-        capture_output=True, text=True, timeout=30, check=True)
+        capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout.split() == ["1", "0", "0"]
 
 
@@ -91,7 +91,7 @@ def test_upgrade(curl):
     """curl knows no WebSocket here, but gets its 101, and nothing more."""
     done = subprocess.run(
         ["curl", "-sS", "-i", "-N", "--http1.1", "--max-time", "1", *curl.options, *UPGRADE,
-         f"{curl.base}/"], capture_output=True, timeout=30, check=False)
+         f"{curl.base}/"], capture_output=True, timeout=120, check=False)
     assert done.returncode == 28, done.stderr  # its own time limit
     head, end, rest = done.stdout.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 101 ") and end and not rest

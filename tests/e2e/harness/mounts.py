@@ -168,4 +168,4 @@ class FaultFs:
         if killed:
             unmount(self.path)
         else:
-            assert self.popen.wait(20) == 0
+            assert self.popen.wait(120) == 0

@@ -25,7 +25,7 @@ def environment(extra=None):
     return {k: v for k, v in env.items() if v is not None}
 
 
-def run(*args, env=None, cwd=None, seconds=30, stdin=subprocess.DEVNULL):
+def run(*args, env=None, cwd=None, seconds=120, stdin=subprocess.DEVNULL):
     """Runs the program to its end: exit code, stdout, stderr."""
     done = subprocess.run([BINARY, *args], env=environment(env), cwd=cwd, stdin=stdin,
                           capture_output=True, timeout=seconds, check=False)
