@@ -196,6 +196,41 @@ static const struct jsondec_field *jsondec_find(const struct jsondec_struct *s, 
     return NULL;
 }
 
+/* Runs the checks of the members before `end` (NULL: of all). 0, or -errno of the first fault. */
+static int jsondec_checks(const struct jsondec_struct *s, const struct json_node *v,
+                          const struct json_node *end, struct err *e) {
+    json_for_each_member(k, v) {
+        if (k == end)
+            break;
+        const struct jsondec_field *f = jsondec_find(s, json_str(k));
+        if (f == NULL || (k[1].type == JSON_NULL && (f->flags & JSONDEC_NULLABLE) != 0))
+            continue;
+        int r = 0;
+        if (f->kind == JSONDEC_STRUCT)
+            r = jsondec_checks(f->sub, k + 1, NULL, e);
+        else if (f->check != NULL)
+            r = f->check(k + 1, e);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* Before an error of the member `at` (NULL: of none) is reported. */
+static void jsondec_look_before(const struct jsondec_struct *s, const struct json_node *v,
+                                const struct json_node *at, struct err *e) {
+    struct err first = ERR_INIT;
+    if (jsondec_checks(s, v, at, &first) == 0)
+        return;
+    err_fini(e);
+    *e = first;
+}
+
+void jsondec_report_first(const struct jsondec_struct *s, const struct json_node *v,
+                          struct err *e) {
+    jsondec_look_before(s, v, NULL, e);
+}
+
 int jsondec(const struct jsondec_struct *s, const struct json_node *v, void *out, struct err *e) {
     if (v == NULL || v->type != JSON_OBJECT) {
         char expected[128];
@@ -212,14 +247,19 @@ int jsondec(const struct jsondec_struct *s, const struct json_node *v, void *out
         if (k[1].type == JSON_NULL && (f->flags & JSONDEC_NULLABLE) != 0)
             continue;
         int r = jsondec_value(f, k + 1, (char *)out + f->offset, e);
-        if (r < 0)
+        if (r < 0) {
+            jsondec_look_before(s, v, k, e);
             return r;
+        }
         if (f->present != JSONDEC_NO_PRESENT)
             *(bool *)((char *)out + f->present) = true;
     }
     for (size_t i = 0; i < s->count; i++) {
-        if ((s->fields[i].flags & JSONDEC_REQUIRED) != 0 && (given >> i & 1) == 0)
-            return err_set(e, ERR_INVALID_PARAMS, "missing field `%s`", s->fields[i].name);
+        if ((s->fields[i].flags & JSONDEC_REQUIRED) != 0 && (given >> i & 1) == 0) {
+            err_set(e, ERR_INVALID_PARAMS, "missing field `%s`", s->fields[i].name);
+            jsondec_look_before(s, v, NULL, e);
+            return -EINVAL;
+        }
     }
     return 0;
 }
@@ -257,8 +297,9 @@ int jsondec_variant(const struct json_node *v, const char *const *variants, size
         if (str_eqz(json_str(name), variants[i]))
             return name == v ? (int)i : jsondec_type_error(v, "a string", e);
     }
-    char list[512];
-    jsondec_variants(list, sizeof list, variants, count);
-    return err_set(e, ERR_INVALID_PARAMS, "unknown variant `%.*s`, expected %s",
-                   (int)utf8_cut(name->p, name->n, JSONDEC_QUOTE_MAX), name->p, list);
+    char after[512 + 16] = "`, expected ";
+    size_t used = strlen(after);
+    jsondec_variants(after + used, sizeof after - used, variants, count);
+    struct str quoted = {name->p, utf8_cut(name->p, name->n, JSONDEC_QUOTE_MAX)};
+    return err_about(e, ERR_INVALID_PARAMS, "unknown variant `", quoted, after);
 }

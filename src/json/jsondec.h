@@ -3,6 +3,8 @@
  * Decoding of request parameters: a table of fields per struct, and the protocol's texts for what
  * does not fit (-32602). Members are decoded in document order, the first misfit is the error;
  * then missing required fields are reported in table order. Unknown members are ignored.
+ * What an owner checks after decoding (a URI, a name) has its place in that order too: a field's
+ * `check` repeats it when something else is wrong.
  */
 
 #include "json/json.h"
@@ -43,6 +45,9 @@ struct jsondec_field {
     size_t present; /* offset of a bool set when the field was given, or JSONDEC_NO_PRESENT */
     const struct jsondec_struct *sub; /* JSONDEC_STRUCT */
     const char *expected; /* NULL, or the word for "expected ..." (else derived from kind) */
+    /* NULL, or what the owner will ask of a value of the right type; asked here only after an
+     * error, to find the first fault in the text. 0, or -errno with e set. */
+    int (*check)(const struct json_node *v, struct err *e);
 };
 
 #define JSONDEC_NO_PRESENT ((size_t)-1)
@@ -60,6 +65,9 @@ struct jsondec_struct {
  */
 MUST_CHECK int jsondec(const struct jsondec_struct *s, const struct json_node *v, void *out,
                        struct err *e);
+
+/* After an error of the owner's own checks: replaces *e by that of the first check that fails. */
+void jsondec_report_first(const struct jsondec_struct *s, const struct json_node *v, struct err *e);
 
 /* Methods without params: absent, null or {}; all else "invalid type: ..., expected unit". */
 MUST_CHECK int jsondec_unit(const struct json_node *v, struct err *e);

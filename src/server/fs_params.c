@@ -9,10 +9,40 @@
 
 #define FS_PERMISSIONS_MAX 07777
 
+/* Whether it is a path at all, on this host or another. */
+static int fs_check_path(const struct json_node *v, struct err *e) {
+    _cleanup_free_ char *native = NULL;
+    int r = uri_to_path(json_str(v), &native, e);
+    if (r == 0 || (r == -EINVAL && e->code == ERR_INVALID_PARAMS) || r == -ENOMEM)
+        return r;
+    err_fini(e);
+    *e = ERR_INIT;
+    return 0;
+}
+
+static int fs_check_sandbox(const struct json_node *v, struct err *e) {
+    _cleanup_arena_ struct arena a = ARENA_INIT(PROFILE_ARENA_MAX);
+    struct profile *profile;
+    return profile_decode(v, PROFILE_FILES, &a, &profile, e);
+}
+
+static int fs_check_base64(const struct json_node *v, struct err *e) {
+    return (int)MIN(base64_decode_rest((char *)v->p, v->n, v->count, e), 0);
+}
+
+static const char *const fs_modes[] = {"read", "replace"};
+
+static int fs_check_mode(const struct json_node *v, struct err *e) {
+    return MIN(jsondec_variant(v, fs_modes, ARRAY_LEN(fs_modes), e), 0);
+}
+
 /* Fields that several methods have. */
-#define FS_PATH PARAM(fs_params, path.text, "path", JSONDEC_STR)
+#define FS_URI(member, wire) PARAM_CHECKED(fs_params, member, wire, JSONDEC_STR, fs_check_path)
+#define FS_PATH FS_URI(path.text, "path")
 #define FS_FOLLOW PARAM_OPT(fs_params, follow, "followSymlinks", JSONDEC_BOOL, JSONDEC_NULLABLE)
-#define FS_SANDBOX PARAM_OPT(fs_params, sandbox, "sandbox", JSONDEC_NODE, JSONDEC_NULLABLE)
+#define FS_SANDBOX                                                                                 \
+    PARAM_OPT_CHECKED(fs_params, sandbox, "sandbox", JSONDEC_NODE, JSONDEC_NULLABLE,               \
+                      fs_check_sandbox)
 #define FS_HANDLE PARAM(fs_params, handle_id, "handleId", JSONDEC_STR)
 
 static const struct jsondec_field read_file_fields[] = {
@@ -40,7 +70,7 @@ static const struct jsondec_field open_fields[] = {
     FS_HANDLE,
     FS_PATH,
     FS_SANDBOX,
-    PARAM_OPT(fs_params, mode_node, "mode", JSONDEC_NODE, 0),
+    PARAM_OPT_CHECKED(fs_params, mode_node, "mode", JSONDEC_NODE, 0, fs_check_mode),
 };
 static const struct jsondec_struct open_struct = PARAM_STRUCT("WireFsOpenParams", open_fields);
 
@@ -55,7 +85,7 @@ static const struct jsondec_struct read_block_struct =
 static const struct jsondec_field write_block_fields[] = {
     FS_HANDLE,
     PARAM(fs_params, offset, "offset", JSONDEC_U64),
-    PARAM(fs_params, base64, "chunk", JSONDEC_BASE64),
+    PARAM_CHECKED(fs_params, base64, "chunk", JSONDEC_BASE64, fs_check_base64),
 };
 static const struct jsondec_struct write_block_struct =
     PARAM_STRUCT("FsWriteBlockParams", write_block_fields);
@@ -109,8 +139,8 @@ static const struct jsondec_struct remove_struct =
     PARAM_STRUCT("WireFsRemoveParams", remove_fields);
 
 static const struct jsondec_field copy_fields[] = {
-    PARAM(fs_params, path.text, "sourcePath", JSONDEC_STR),
-    PARAM(fs_params, destination.text, "destinationPath", JSONDEC_STR),
+    FS_URI(path.text, "sourcePath"),
+    FS_URI(destination.text, "destinationPath"),
     PARAM(fs_params, recursive, "recursive", JSONDEC_BOOL),
     FS_SANDBOX,
 };
@@ -119,8 +149,8 @@ static const struct jsondec_struct copy_struct = PARAM_STRUCT("WireFsCopyParams"
 /* Extensions. */
 
 static const struct jsondec_field rename_fields[] = {
-    PARAM(fs_params, path.text, "sourcePath", JSONDEC_STR),
-    PARAM(fs_params, destination.text, "destinationPath", JSONDEC_STR),
+    FS_URI(path.text, "sourcePath"),
+    FS_URI(destination.text, "destinationPath"),
     PARAM_OPT(fs_params, replace, "replace", JSONDEC_BOOL, JSONDEC_NULLABLE),
     FS_SANDBOX,
 };
@@ -158,12 +188,15 @@ static int fs_params_decode(const struct jsondec_struct *s, const struct json_no
     int r = jsondec(s, params, p, e);
     if (r == 0)
         r = sandbox_members_check(params, s, &p->sandbox, e);
-    if (r == 0)
-        r = fs_decode_path(p, &p->path, e);
+    if (r < 0)
+        return r;
+    r = fs_decode_path(p, &p->path, e);
     if (r == 0)
         r = fs_decode_path(p, &p->destination, e);
     if (r == 0 && p->sandbox != NULL)
         r = profile_decode(p->sandbox, PROFILE_FILES, &p->arena, &p->profile, e);
+    if (r < 0)
+        jsondec_report_first(s, params, e);
     return r;
 }
 
@@ -206,11 +239,10 @@ int fs_write_file_decode(const struct json_node *params, void *out, struct err *
 }
 
 int fs_open_decode(const struct json_node *params, void *out, struct err *e) {
-    static const char *const modes[] = {"read", "replace"};
     int r = fs_params_decode(&open_struct, params, out, e);
     struct fs_params *p = out;
     if (r == 0 && p->mode_node != NULL)
-        r = jsondec_variant(p->mode_node, modes, ARRAY_LEN(modes), e);
+        r = jsondec_variant(p->mode_node, fs_modes, ARRAY_LEN(fs_modes), e);
     p->replace = r == 1;
     return MIN(r, 0);
 }

@@ -24,6 +24,18 @@
         .offset = offsetof(struct type, member), .present = offsetof(struct type, has)             \
     }
 
+/* As PARAM and PARAM_OPT, with a check (jsondec_field.check). */
+#define PARAM_CHECKED(type, member, wire, kind_, check_)                                           \
+    {                                                                                              \
+        .name = (wire), .kind = (kind_), .flags = JSONDEC_REQUIRED,                                \
+        .offset = offsetof(struct type, member), .present = JSONDEC_NO_PRESENT, .check = (check_)  \
+    }
+#define PARAM_OPT_CHECKED(type, member, wire, kind_, flags_, check_)                               \
+    {                                                                                              \
+        .name = (wire), .kind = (kind_), .flags = (flags_),                                        \
+        .offset = offsetof(struct type, member), .present = JSONDEC_NO_PRESENT, .check = (check_)  \
+    }
+
 /* A nested struct. */
 #define PARAM_SUB(type, member, wire, sub_, flags_)                                                \
     {                                                                                              \

@@ -89,9 +89,13 @@ struct write_params {
     bool has_write_id, close;
 };
 
+static int write_check_chunk(const struct json_node *v, struct err *e) {
+    return (int)MIN(base64_decode_rest((char *)v->p, v->n, v->count, e), 0);
+}
+
 static const struct jsondec_field write_fields[] = {
     PARAM(write_params, process_id, "processId", JSONDEC_STR),
-    PARAM(write_params, chunk, "chunk", JSONDEC_BASE64),
+    PARAM_CHECKED(write_params, chunk, "chunk", JSONDEC_BASE64, write_check_chunk),
     PARAM_HAS(write_params, write_id, has_write_id, "writeId", JSONDEC_STR, 0),
     PARAM_OPT(write_params, close, "closeStdin", JSONDEC_BOOL, JSONDEC_NULLABLE),
 };

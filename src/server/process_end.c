@@ -14,12 +14,6 @@ struct signal_params {
     int signo;
 };
 
-static const struct jsondec_field signal_fields[] = {
-    PARAM(signal_params, process_id, "processId", JSONDEC_STR),
-    PARAM(signal_params, name, "signal", JSONDEC_NODE),
-};
-static const struct jsondec_struct signal_struct = PARAM_STRUCT("SignalParams", signal_fields);
-
 /* Words first, then the POSIX names in the same order. */
 static const char *const signal_names[] = {
     "interrupt", "terminate", "kill",     "hangup",   "quit",    "usr1",    "usr2",
@@ -29,6 +23,16 @@ static const char *const signal_names[] = {
 static const int signal_numbers[] = {SIGINT,  SIGTERM, SIGKILL,  SIGHUP,  SIGQUIT,
                                      SIGUSR1, SIGUSR2, SIGWINCH, SIGSTOP, SIGCONT};
 _Static_assert(ARRAY_LEN(signal_names) == 2 * ARRAY_LEN(signal_numbers), "two names a signal");
+
+static int signal_check(const struct json_node *v, struct err *e) {
+    return MIN(jsondec_variant(v, signal_names, ARRAY_LEN(signal_names), e), 0);
+}
+
+static const struct jsondec_field signal_fields[] = {
+    PARAM(signal_params, process_id, "processId", JSONDEC_STR),
+    PARAM_CHECKED(signal_params, name, "signal", JSONDEC_NODE, signal_check),
+};
+static const struct jsondec_struct signal_struct = PARAM_STRUCT("SignalParams", signal_fields);
 
 int signal_decode(const struct json_node *params, void *out, struct err *e) {
     struct signal_params *p = out;

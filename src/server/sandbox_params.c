@@ -72,6 +72,12 @@ int sandbox_params_check(const struct start_params *p, struct err *e) {
     return sandbox_params_decode(p, &a, &policy, e);
 }
 
+int sandbox_params_check_profile(const struct json_node *v, struct err *e) {
+    _cleanup_arena_ struct arena a = ARENA_INIT(SANDBOX_PARAMS_ARENA_MAX);
+    struct profile *profile;
+    return profile_decode(v, PROFILE_PROCESS, &a, &profile, e);
+}
+
 int sandbox_params_plan(const struct sandbox_policy *policy, const struct profile_context *c,
                         struct arena *a, struct plan *plan, struct err *e) {
     int r = profile_plan(policy->profile, c, a, plan, e);

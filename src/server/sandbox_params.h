@@ -22,8 +22,9 @@ struct sandbox_policy {
 MUST_CHECK int sandbox_params_decode(const struct start_params *p, struct arena *a,
                                      struct sandbox_policy *out, struct err *e);
 
-/* The same for the check alone. */
+/* The same for the check alone; and for the `sandbox` member alone. */
 MUST_CHECK int sandbox_params_check(const struct start_params *p, struct err *e);
+int sandbox_params_check_profile(const struct json_node *v, struct err *e);
 
 /*
  * The plan of a confined start; `c` as of profile_plan(), its `cwd` may be NULL while only the

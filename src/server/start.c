@@ -8,6 +8,7 @@
 #include "server/report.h"
 #include "server/sandbox.h"
 #include "server/sandbox_members.h"
+#include "server/sandbox_params.h"
 #include "server/start_shape.h"
 
 #include <errno.h>
@@ -17,15 +18,38 @@
 
 /* -- decoding -- */
 
+static int start_parse_thread(struct str text, char out[40], struct err *e) {
+    if (uuid_parse(text, out))
+        return 0;
+    return err_set(e, ERR_INVALID_PARAMS, "invalid thread ID: not a UUID");
+}
+
+static int start_check_thread(const struct json_node *v, struct err *e) {
+    char canonical[40];
+    return start_parse_thread(json_str(v), canonical, e);
+}
+
 static const struct jsondec_field metadata_fields[] = {
-    PARAM_HAS(start_metadata, thread_id, has_thread_id, "threadId", JSONDEC_STR, JSONDEC_NULLABLE),
+    {.name = "threadId",
+     .kind = JSONDEC_STR,
+     .flags = JSONDEC_NULLABLE,
+     .offset = offsetof(struct start_metadata, thread_id),
+     .present = offsetof(struct start_metadata, has_thread_id),
+     .check = start_check_thread},
     PARAM_HAS(start_metadata, tool_call_id, has_tool_call_id, "toolCallId", JSONDEC_STR,
               JSONDEC_NULLABLE),
 };
 static const struct jsondec_struct metadata_struct = PARAM_STRUCT("ExecMetadata", metadata_fields);
 
+static const char *const start_inherits[] = {
+    [ENV_CORE] = "core", [ENV_ALL] = "all", [ENV_NONE] = "none"};
+
+static int start_check_inherit(const struct json_node *v, struct err *e) {
+    return MIN(jsondec_variant(v, start_inherits, ARRAY_LEN(start_inherits), e), 0);
+}
+
 static const struct jsondec_field policy_fields[] = {
-    PARAM(start_env_policy, inherit_node, "inherit", JSONDEC_NODE),
+    PARAM_CHECKED(start_env_policy, inherit_node, "inherit", JSONDEC_NODE, start_check_inherit),
     PARAM(start_env_policy, ignore_default_excludes, "ignoreDefaultExcludes", JSONDEC_BOOL),
     PARAM(start_env_policy, exclude, "exclude", JSONDEC_STRS),
     PARAM(start_env_policy, set, "set", JSONDEC_STRMAP),
@@ -52,12 +76,28 @@ static const struct jsondec_field size_fields[] = {
 };
 const struct jsondec_struct start_size_struct = PARAM_STRUCT("TerminalSize", size_fields);
 
+/* Checks that cwd is a path at all; whether it is one of this host comes later. */
+static int start_parse_cwd(struct str cwd, struct err *e) {
+    _cleanup_free_ char *path = NULL;
+    int r = uri_to_path(cwd, &path, e);
+    if (r == -EXDEV) {
+        err_fini(e);
+        *e = ERR_INIT;
+        r = 0;
+    }
+    return r;
+}
+
+static int start_check_cwd(const struct json_node *v, struct err *e) {
+    return start_parse_cwd(json_str(v), e);
+}
+
 static const struct jsondec_field start_fields[] = {
     PARAM(start_params, process_id, "processId", JSONDEC_STR),
     PARAM_SUB_HAS(start_params, metadata, has_metadata, "metadata", &metadata_struct,
                   JSONDEC_NULLABLE),
     PARAM(start_params, argv, "argv", JSONDEC_STRS),
-    PARAM(start_params, cwd, "cwd", JSONDEC_STR),
+    PARAM_CHECKED(start_params, cwd, "cwd", JSONDEC_STR, start_check_cwd),
     PARAM_SUB_HAS(start_params, env_policy, has_env_policy, "envPolicy", &policy_struct,
                   JSONDEC_NULLABLE),
     PARAM_SUB(start_params, snapshot, "shellSnapshot", &snapshot_struct, JSONDEC_NULLABLE),
@@ -65,7 +105,8 @@ static const struct jsondec_field start_fields[] = {
     PARAM_HAS(start_params, tty, has_tty, "tty", JSONDEC_BOOL, 0),
     PARAM_HAS(start_params, pipe_stdin, has_pipe_stdin, "pipeStdin", JSONDEC_BOOL, 0),
     PARAM_HAS(start_params, arg0, has_arg0, "arg0", JSONDEC_STR, JSONDEC_NULLABLE),
-    PARAM_OPT(start_params, sandbox, "sandbox", JSONDEC_NODE, JSONDEC_NULLABLE),
+    PARAM_OPT_CHECKED(start_params, sandbox, "sandbox", JSONDEC_NODE, JSONDEC_NULLABLE,
+                      sandbox_params_check_profile),
     PARAM_OPT(start_params, enforce_managed_network, "enforceManagedNetwork", JSONDEC_BOOL, 0),
     PARAM_OPT(start_params, managed_network, "managedNetwork", JSONDEC_NODE, JSONDEC_NULLABLE),
     PARAM_OPT(start_params, network_proxy, "networkProxy", JSONDEC_NODE, JSONDEC_NULLABLE),
@@ -78,23 +119,11 @@ static const struct jsondec_field start_fields[] = {
 static const struct jsondec_struct start_struct = PARAM_STRUCT("WireExecParams", start_fields);
 
 static int start_decode_policy(struct start_params *p, struct err *e) {
-    static const char *const names[] = {
-        [ENV_CORE] = "core", [ENV_ALL] = "all", [ENV_NONE] = "none"};
-    int r = jsondec_variant(p->env_policy.inherit_node, names, ARRAY_LEN(names), e);
+    int r =
+        jsondec_variant(p->env_policy.inherit_node, start_inherits, ARRAY_LEN(start_inherits), e);
     if (r >= 0)
         p->inherit = (enum env_inherit)r;
     return MIN(r, 0);
-}
-
-/* Checks that cwd is a path at all; whether it is one of this host comes later. */
-static int start_decode_cwd(const struct start_params *p, struct err *e) {
-    _cleanup_free_ char *path = NULL;
-    int r = uri_to_path(p->cwd, &path, e);
-    if (r == -EXDEV) {
-        err_fini(e);
-        r = 0;
-    }
-    return r;
 }
 
 int start_check_size(const struct start_size *size, struct err *e) {
@@ -113,6 +142,24 @@ static int start_check_extensions(const struct start_params *p, struct err *e) {
     return p->has_size ? start_check_size(&p->size, e) : 0;
 }
 
+/* What the types alone do not say. */
+static int start_check_values(struct start_params *p, struct err *e) {
+    int r = p->io != NULL ? start_decode_io(p, e) : 0;
+    if (r == 0 && p->limits_node != NULL)
+        r = start_decode_limits(p, e);
+    if (r == 0)
+        r = start_check_extensions(p, e);
+    if (r == 0 && p->has_env_policy)
+        r = start_decode_policy(p, e);
+    if (r == 0)
+        r = start_parse_cwd(p->cwd, e);
+    if (r == 0 && p->metadata.has_thread_id)
+        r = start_parse_thread(p->metadata.thread_id, p->thread_id, e);
+    if (r == 0 && p->process_id.n > JOB_ID_MAX)
+        r = err_set(e, ERR_INVALID_PARAMS, "processId must not exceed %d bytes", JOB_ID_MAX);
+    return r == 0 ? sandbox_params_check(p, e) : r;
+}
+
 int start_decode(const struct json_node *params, void *out, struct err *e) {
     struct start_params *p = out;
     *p = (struct start_params){0};
@@ -124,21 +171,12 @@ int start_decode(const struct json_node *params, void *out, struct err *e) {
                                        : jsondec(&start_struct, flat, p, e);
     if (r == 0 && p->shape == START_DIRECT)
         r = sandbox_members_check(flat, &start_struct, &p->sandbox, e);
-    if (r == 0 && p->io != NULL)
-        r = start_decode_io(p, e);
-    if (r == 0 && p->limits_node != NULL)
-        r = start_decode_limits(p, e);
-    if (r == 0)
-        r = start_check_extensions(p, e);
-    if (r == 0 && p->has_env_policy)
-        r = start_decode_policy(p, e);
-    if (r == 0)
-        r = start_decode_cwd(p, e);
-    if (r == 0 && p->metadata.has_thread_id && !uuid_parse(p->metadata.thread_id, p->thread_id))
-        r = err_set(e, ERR_INVALID_PARAMS, "invalid thread ID: not a UUID");
-    if (r == 0 && p->process_id.n > JOB_ID_MAX)
-        r = err_set(e, ERR_INVALID_PARAMS, "processId must not exceed %d bytes", JOB_ID_MAX);
-    return r == 0 ? sandbox_params_check(p, e) : r;
+    if (r < 0)
+        return r;
+    r = start_check_values(p, e);
+    if (r < 0 && p->shape == START_DIRECT)
+        jsondec_report_first(&start_struct, flat, e);
+    return r;
 }
 
 /* -- running -- */

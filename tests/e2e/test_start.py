@@ -512,3 +512,22 @@ def test_out_of_descriptors(fleet):
         assert client.terminate(name) == {"running": True}
         client.wait_closed(client.processes[name])
     assert client.run("echo again").output() == b"again\n"
+
+
+@pytest.mark.parametrize("method, params, text", [
+    ("process/start", {"cwd": "rel"}, "invalid URI: relative URL without a base"),
+    ("process/start", {"cwd": "rel", "argv": 5}, "invalid URI: relative URL without a base"),
+    ("process/start", {"argv": 5, "cwd": "rel"}, "invalid type: number, expected a sequence"),
+    ("process/start", {"sandbox": {}}, "missing field `permissions`"),
+    ("process/start", {"metadata": {"threadId": "x"}}, "invalid thread ID: not a UUID"),
+    ("process/start", {"envPolicy": {"inherit": "a\0b"}},
+     "unknown variant `a\0b`, expected one of `core`, `all`, `none`"),
+    ("process/write", {"chunk": "!"}, "Invalid symbol 33, offset 0."),
+    ("fs/copy", {"destinationPath": "rel"}, "invalid URI: relative URL without a base"),
+    ("fs/open", {"mode": "x"}, "unknown variant `x`, expected `read` or `replace`"),
+    ("fs/readFile", {"sandbox": 5, "path": "rel"},
+     "invalid type: number, expected struct WireFileSystemSandboxContext"),
+])
+def test_first_fault_in_the_text_is_reported(client, method, params, text):
+    """A missing field comes last; a quoted value is whole."""
+    assert client.error(method, params) == (-32602, text)

@@ -27,30 +27,30 @@ struct outer {
 
 static const struct jsondec_field inner_fields[] = {
     {"name", JSONDEC_STR, JSONDEC_REQUIRED, offsetof(struct inner, name), JSONDEC_NO_PRESENT, NULL,
-     NULL},
+     NULL, NULL},
     {"level", JSONDEC_U64, 0, offsetof(struct inner, level), offsetof(struct inner, has_level),
-     NULL, "a level"},
+     NULL, "a level", NULL},
 };
 static const struct jsondec_struct inner_struct = {"Inner", inner_fields, ARRAY_LEN(inner_fields)};
 
 #define FIELD(kind, flags, member)                                                                 \
-    { #member, kind, flags, offsetof(struct outer, member), JSONDEC_NO_PRESENT, NULL, NULL }
+    { #member, kind, flags, offsetof(struct outer, member), JSONDEC_NO_PRESENT, NULL, NULL, NULL }
 
 static const struct jsondec_field outer_fields[] = {
     FIELD(JSONDEC_STR, JSONDEC_REQUIRED, id),
     FIELD(JSONDEC_BOOL, JSONDEC_REQUIRED, flag),
     {"big", JSONDEC_U64, JSONDEC_NULLABLE, offsetof(struct outer, big),
-     offsetof(struct outer, has_big), NULL, NULL},
+     offsetof(struct outer, has_big), NULL, NULL, NULL},
     FIELD(JSONDEC_USIZE, 0, size),
     FIELD(JSONDEC_U16, 0, port),
     {"any", JSONDEC_NODE, 0, offsetof(struct outer, any), offsetof(struct outer, has_any), NULL,
-     NULL},
+     NULL, NULL},
     FIELD(JSONDEC_SEQ, 0, seq),
     FIELD(JSONDEC_STRS, 0, strs),
     FIELD(JSONDEC_MAP, JSONDEC_NULLABLE, map),
     FIELD(JSONDEC_STRMAP, 0, strmap),
     {"inner", JSONDEC_STRUCT, JSONDEC_NULLABLE, offsetof(struct outer, inner),
-     offsetof(struct outer, has_inner), &inner_struct, NULL},
+     offsetof(struct outer, has_inner), &inner_struct, NULL, NULL},
 };
 static const struct jsondec_struct outer_struct = {"Outer", outer_fields, ARRAY_LEN(outer_fields)};
 
@@ -279,6 +279,75 @@ static void variants(void **state) {
     }
 }
 
+/* -- checks of the owner -- */
+
+static int no_slash(const struct json_node *v, struct err *e) {
+    if (memchr(v->p, '/', v->n) == NULL)
+        return 0;
+    return err_about(e, ERR_INVALID_PARAMS, "slash in ", json_str(v), "");
+}
+
+struct checked {
+    struct str path, name;
+    bool flag;
+    struct checked_part {
+        struct str path;
+    } part;
+};
+
+static const struct jsondec_field part_fields[] = {
+    {.name = "path", .kind = JSONDEC_STR, .present = JSONDEC_NO_PRESENT, .check = no_slash}};
+static const struct jsondec_struct part_struct = {"Part", part_fields, 1};
+static const struct jsondec_field checked_fields[] = {
+    {.name = "path",
+     .kind = JSONDEC_STR,
+     .flags = JSONDEC_NULLABLE,
+     .offset = offsetof(struct checked, path),
+     .present = JSONDEC_NO_PRESENT,
+     .check = no_slash},
+    {.name = "name",
+     .kind = JSONDEC_STR,
+     .flags = JSONDEC_REQUIRED,
+     .offset = offsetof(struct checked, name),
+     .present = JSONDEC_NO_PRESENT},
+    {.name = "flag",
+     .kind = JSONDEC_BOOL,
+     .offset = offsetof(struct checked, flag),
+     .present = JSONDEC_NO_PRESENT},
+    {.name = "part",
+     .kind = JSONDEC_STRUCT,
+     .offset = offsetof(struct checked, part),
+     .present = JSONDEC_NO_PRESENT,
+     .sub = &part_struct},
+};
+static const struct jsondec_struct checked_struct = {"Checked", checked_fields, 4};
+
+/* The first fault in the text is the error, whoever finds it; a missing field comes last. */
+static void first_fault_is_reported(void **state) {
+    static const struct {
+        const char *text, *error;
+    } rows[] = {
+        {"{\"name\":\"n\",\"path\":\"a/b\"}", NULL}, /* the owner checks that itself */
+        {"{\"path\":\"a/b\"}", "slash in a/b"},
+        {"{\"path\":\"ab\"}", "missing field `name`"},
+        {"{\"path\":null}", "missing field `name`"},
+        {"{\"path\":\"a/b\",\"flag\":5}", "slash in a/b"},
+        {"{\"flag\":5,\"path\":\"a/b\"}", "invalid type: number, expected a boolean"},
+        {"{\"part\":{\"path\":\"c/d\"}}", "slash in c/d"},
+        {"{\"part\":{\"path\":\"c/d\"},\"path\":\"a/b\"}", "slash in c/d"},
+        {"{\"path\":\"a\\u0000/\"}", "slash in a"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        _cleanup_err_ struct err e = ERR_INIT;
+        struct checked out = {0};
+        int r = jsondec(&checked_struct, parse(rows[i].text), &out, &e);
+        assert_int_equal(r, rows[i].error ? -EINVAL : 0);
+        if (rows[i].error != NULL)
+            assert_string_equal(err_msg(&e), rows[i].error);
+    }
+}
+
 int main(void) {
     json_doc_init(&doc, 1 << 20, 1);
     const struct CMUnitTest tests[] = {
@@ -294,6 +363,7 @@ int main(void) {
         cmocka_unit_test(long_strings),
         cmocka_unit_test(unit),
         cmocka_unit_test(variants),
+        cmocka_unit_test(first_fault_is_reported),
     };
     int r = cmocka_run_group_tests(tests, NULL, NULL);
     json_doc_fini(&doc);

@@ -103,6 +103,32 @@ async def order_of_errors(t):
     t.see("bad and missing", await c.call("process/start", {"tty": 5}))
     t.see("bad URI and bad type", await c.call("process/start", {"cwd": "x", "argv": 5}))
     t.see("bad type and bad URI", await c.call("process/start", {"argv": 5, "cwd": "x"}))
+    # What is missing comes last, behind every value that cannot be used.
+    for name, params in {
+            "URI": {"processId": "x", "cwd": "rel"}, "policy": {"envPolicy": {"inherit": "ALL"}},
+            "sandbox": {"sandbox": {"permissions": 5}}, "member": {"sandbox": {}},
+            "URI and sandbox": {"cwd": "rel", "sandbox": 5},
+            "sandbox and URI": {"sandbox": 5, "cwd": "rel"}}.items():
+        t.see(f"missing and bad {name}", await c.call("process/start", params))
+    t.see("missing and bad Base64", await c.call("process/write", {"chunk": "!", "writeId": "a"}))
+    for method, params in {
+            "readFile": {"sandbox": {}}, "writeFile": {"path": "rel"}, "walk": {"path": "rel"},
+            "copy": {"destinationPath": "rel"}, "writeBlock": {"chunk": "!"},
+            "open": {"mode": "x"}, "remove": {"path": "rel", "recursive": 5}}.items():
+        t.see(f"{method}: missing and bad", await c.call(f"fs/{method}", params))
+
+
+@case("nul-in-quoted-values")
+async def nul_in_quotes(t):
+    c = await t.connect()
+    policy = {"inherit": "a\0b", "ignoreDefaultExcludes": False, "exclude": [], "set": {},
+              "includeOnly": []}
+    t.see("variant", await c.call("process/start", {**START, "envPolicy": policy}))
+    t.see("type", await c.call("process/start", {**START, "tty": "a\0b"}))
+    t.see("profile", await c.call("process/start", {
+        **START, "sandbox": {"permissions": {"type": "a\0b"}}}))
+    t.see("unknown process", await c.call("process/read", {"processId": "a\0b"}))
+    t.see("unknown method", await c.call("no\0method", {}))
 
 
 @case("start-id-length")
