@@ -227,18 +227,36 @@ static const struct json_node *auth_object(struct json_doc *d, struct str part, 
     return json_root(d)->type == JSON_OBJECT ? json_root(d) : NULL;
 }
 
-static bool auth_alg_ok(const struct json_node *header) {
-    const struct json_node *alg = header ? json_get(header, "alg") : NULL;
-    const struct json_node *typ = header ? json_get(header, "typ") : NULL;
-    if (typ != NULL && typ->type != JSON_STRING && typ->type != JSON_NULL)
-        return false;
-    return alg != NULL && alg->type == JSON_STRING && str_eqz(json_str(alg), "HS256");
-}
-
 /* A member that is neither absent nor null, else NULL. */
 static const struct json_node *auth_claim(const struct json_node *claims, const char *name) {
     const struct json_node *v = json_get(claims, name);
     return v != NULL && v->type != JSON_NULL ? v : NULL;
+}
+
+/* Members of a header that nobody uses still have their types. */
+static bool auth_header_ok(const struct json_node *header) {
+    static const char *const texts[] = {"typ", "kid", "cty", "jku", "x5u", "x5t", "x5t#S256"};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        const struct json_node *v = auth_claim(header, texts[i]);
+        if (v != NULL && v->type != JSON_STRING)
+            return false;
+    }
+    const struct json_node *chain = auth_claim(header, "x5c"), *key = auth_claim(header, "jwk");
+    if (chain != NULL && chain->type != JSON_ARRAY)
+        return false;
+    if (chain != NULL) {
+        json_for_each(v, chain) {
+            if (v->type != JSON_STRING)
+                return false;
+        }
+    }
+    return key == NULL || (key->type == JSON_OBJECT && json_get(key, "kty") != NULL);
+}
+
+static bool auth_alg_ok(const struct json_node *header) {
+    const struct json_node *alg = header ? json_get(header, "alg") : NULL;
+    return alg != NULL && alg->type == JSON_STRING && str_eqz(json_str(alg), "HS256") &&
+           auth_header_ok(header);
 }
 
 /* Whether `aud` is a string or an array of strings; *hit tells whether it names `want`. */
@@ -281,6 +299,9 @@ static const char *auth_check_claims(const struct auth *a, const struct json_nod
     if (nbf_node != NULL && json_i64(nbf_node, &nbf) < 0)
         return AUTH_BAD_JWT;
     if (iss != NULL && iss->type != JSON_STRING)
+        return AUTH_BAD_JWT;
+    const struct json_node *sub = json_get(claims, "sub");
+    if (sub != NULL && (sub->type == JSON_ARRAY || sub->type == JSON_OBJECT))
         return AUTH_BAD_JWT;
     if (!auth_audience_ok(auth_claim(claims, "aud"), a->audience, &hit))
         return AUTH_BAD_JWT;

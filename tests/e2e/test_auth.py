@@ -150,7 +150,7 @@ class TestJwt:
     @pytest.mark.parametrize("extra", [
         {}, {"nbf": None}, {"nbf": 0}, {"nbf": -5}, {"iat": 99999999999}, {"iat": "x"},
         {"iss": "anyone"}, {"iss": None}, {"aud": "anything"}, {"aud": ["a", "b"]}, {"aud": None},
-        {"aud": []}, {"extra": {"deep": [1, 2.5, None]}}, {"exp": 9223372036854775807}])
+        {"aud": []}, {"sub": "me"}, {"sub": 5}, {"sub": None}, {"extra": {"deep": [1, 2.5, None]}}, {"exp": 9223372036854775807}])
     def test_good_claims(self, server, extra):
         assert self.check(server, jwt({"exp": soon(), **extra})) is None
 
@@ -160,6 +160,7 @@ class TestJwt:
         {"exp": 99999999999, "nbf": "x"}, {"exp": 99999999999, "nbf": 1.5},
         {"exp": 99999999999, "aud": 5}, {"exp": 99999999999, "aud": ["a", 5]},
         {"exp": 99999999999, "aud": {"a": 1}}, {"exp": 99999999999, "iss": 5},
+        {"exp": 99999999999, "sub": ["a"]}, {"exp": 99999999999, "sub": {}},
         [], "x", 5, None], ids=str)
     def test_bad_claims(self, server, claims):
         assert self.check(server, jwt(claims)) == BAD_JWT
@@ -187,6 +188,7 @@ class TestJwt:
 
     @pytest.mark.parametrize("head", [
         HS256, {"alg": "HS256", "typ": "foo"}, {"alg": "HS256", "kid": "k"},
+        {"alg": "HS256", "kid": None, "x5c": ["a"], "jwk": {"kty": "oct", "k": "YQ"}},
         {"alg": "HS256", "crit": ["x"], "x": 1}])
     def test_good_head(self, server, head):
         assert self.check(server, jwt({"exp": soon()}, head)) is None
@@ -195,7 +197,10 @@ class TestJwt:
     def test_bad_algorithm(self, server, alg):
         assert self.check(server, jwt({"exp": soon()}, {"alg": alg})) == BAD_JWT
 
-    @pytest.mark.parametrize("head", [{"alg": "HS256", "typ": 5}, {}, {"typ": "JWT"}, [], "HS256"])
+    @pytest.mark.parametrize("head", [
+        {"alg": "HS256", "typ": 5}, {}, {"typ": "JWT"}, [], "HS256", {"alg": "HS256", "kid": 5},
+        {"alg": "HS256", "kid": ["a"]}, {"alg": "HS256", "x5t#S256": True},
+        {"alg": "HS256", "x5c": "a"}, {"alg": "HS256", "x5c": [5]}, {"alg": "HS256", "jwk": {}}])
     def test_bad_head(self, server, head):
         token = jwt({"exp": soon()}, json.dumps(head).encode())
         assert self.check(server, token) == BAD_JWT

@@ -127,6 +127,13 @@ CLAIMS = {
     "early without skew": {"exp": 60, "nbf": 20, "iss": "me", "aud": "you"},
 }
 
+for _member in ("kid", "cty", "jku", "x5u", "x5t", "x5t#S256", "x5c", "jwk"):
+    for _value in ("a", 5, None, True, ["a"], [5], {"a": 1}, {"kty": "oct", "k": "YQ"}):
+        JWT[f"{_member} {json.dumps(_value)}"] = lambda m=_member, v=_value: jwt(
+            {"exp": 60}, {"alg": "HS256", m: v})
+for _value in ("a", 5, None, True, 1.5, ["a"], {"a": 1}):
+    JWT[f"sub {json.dumps(_value)}"] = lambda v=_value: jwt({"exp": 60, "sub": v})
+
 for _name, _token in JWT.items():
     add(_name, "jwt", _token)
 for _name, _claims in CLAIMS.items():

@@ -85,6 +85,13 @@ async def initialize_result(t):
     t.see("environment/status", await c.call("environment/status"))
 
 
+@case("empty-tmpdir")
+async def empty_tmpdir(t):
+    info = await (await t.connect("empty-tmpdir")).call("environment/info")
+    t.see("tempDir", info["tempDir"].replace(t.side.cwd, "CWD"))
+    t.see("temporaryDirectories", info["temporaryDirectories"])
+
+
 @case("initialize-twice")
 async def initialize_twice(t):
     c = await t.connect()

@@ -56,6 +56,10 @@ FRAMES = {
     "close with bad UTF-8": [frame(CLOSE, b"\x03\xe8\xff")],
     "length 2^40": [frame(TEXT, "abc", length=1 << 40)],
     "length 2^63": [frame(TEXT, "abc", length=1 << 63)],
+    "short in 16 bits": [frame(TEXT, STATUS, bits=16)],
+    "short in 64 bits": [frame(TEXT, STATUS, bits=64)],
+    "medium in 64 bits": [frame(TEXT, padded(5000), bits=64)],
+    "ping in 16 bits": [frame(PING, "x", bits=16)],
     "16-bit length": [frame(TEXT, padded(5000))], "64-bit length": [frame(TEXT, padded(70000))],
 }
 LARGE = {

@@ -32,6 +32,7 @@ def options(kind, side_dir):
         "user": [],
         "umask": [],
         "few-descriptors": [],
+        "empty-tmpdir": [],
         "lanes": ["--concurrent-requests", "2"],
         "capability": ["--ws-auth", "capability-token", "--ws-token-file", token],
         "digest": ["--ws-auth", "capability-token", "--ws-token-sha256",
@@ -52,6 +53,11 @@ def circumstances(kind):
     if kind == "few-descriptors":
         return {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))}
     return {}
+
+
+def variables(kind):
+    """What is added to the environment of a kind of server."""
+    return {"TMPDIR": ""} if kind == "empty-tmpdir" else {}
 
 
 class Side:
@@ -95,7 +101,7 @@ class Side:
         child = await asyncio.create_subprocess_exec(
             *self.command, "--listen", "ws://127.0.0.1:0", *options(kind, self.dir),
             executable=f"/proc/self/fd/{program}", close_fds=False,
-            cwd=self.cwd, env={**self.env, "HOME": home}, stdin=asyncio.subprocess.DEVNULL,
+            cwd=self.cwd, env={**self.env, "HOME": home, **variables(kind)}, stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=open(os.path.join(self.dir, f"{kind}.log"), "wb"), **circumstances(kind))
         os.close(program)

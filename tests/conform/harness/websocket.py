@@ -10,16 +10,17 @@ TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 
 
-def frame(opcode, payload=b"", fin=True, rsv=0, masked=True, length=None):
-    """One frame as bytes. `length` replaces the announced length, for lies about it."""
+def frame(opcode, payload=b"", fin=True, rsv=0, masked=True, length=None, bits=7):
+    """One frame as bytes. `length` replaces the announced length, for lies about it; `bits` (16 or
+    64) writes it longer than it need be."""
     if isinstance(payload, str):
         payload = payload.encode()
     n = len(payload) if length is None else length
     bit = 0x80 if masked else 0
     head = bytes([(0x80 if fin else 0) | rsv << 4 | opcode])
-    if n < 126:
+    if n < 126 and bits == 7:
         head += bytes([bit | n])
-    elif n < 65536:
+    elif n < 65536 and bits < 64:
         head += bytes([bit | 126]) + struct.pack(">H", n)
     else:
         head += bytes([bit | 127]) + struct.pack(">Q", n)
