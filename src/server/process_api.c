@@ -5,6 +5,7 @@
 #include "server/params.h"
 #include "server/report.h"
 #include "server/start.h"
+#include "server/variant.h"
 
 #include <errno.h>
 
@@ -63,12 +64,13 @@ static const struct jsondec_struct wait_struct = PARAM_STRUCT("WaitParams", wait
 
 int wait_decode(const struct json_node *params, void *out, struct err *e) {
     static const char *const names[] = {"closed", "exited"};
+    static const struct variant_set events = {"WaitUntil", names, ARRAY_LEN(names)};
     struct wait_params *p = out;
     *p = (struct wait_params){.wait_ms = UINT64_MAX, .until = JOB_UNTIL_CLOSED};
     int r = jsondec(&wait_struct, params, out, e);
     if (r < 0 || p->until_node == NULL)
         return r;
-    r = jsondec_variant(p->until_node, names, ARRAY_LEN(names), e);
+    r = variant_name(p->until_node, &events, e);
     if (r == 1)
         p->until = JOB_UNTIL_EXITED;
     return MIN(r, 0);

@@ -2,6 +2,7 @@
 #include "server/params.h"
 #include "server/process_api.h"
 #include "server/report.h"
+#include "server/variant.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -72,38 +73,26 @@ static const struct jsondec_struct terminate_struct =
     PARAM_STRUCT("TerminateParams", terminate_fields);
 
 struct mode_params {
-    const struct json_node *type;
     uint64_t timeout_ms;
 };
 
 static const struct jsondec_field mode_fields[] = {
-    PARAM_OPT(mode_params, type, "type", JSONDEC_NODE, 0),
     PARAM_OPT(mode_params, timeout_ms, "timeoutMs", JSONDEC_U64, JSONDEC_NULLABLE),
+    PARAM_OPT(mode_params, timeout_ms, "timeout_ms", JSONDEC_U64, JSONDEC_NULLABLE),
 };
 static const struct jsondec_struct mode_struct = PARAM_STRUCT("TerminateMode", mode_fields);
 
-static const char *const mode_names[] = {"force", "graceful"};
-
-/* "force", "graceful", {"type":..,"timeoutMs":..} or {"graceful":{"timeoutMs":..}}. */
 static int terminate_decode_mode(struct terminate_params *p, struct err *e) {
+    static const char *const names[] = {"force", "graceful"};
+    static const struct variant_set modes = {"struct TerminateMode", names, ARRAY_LEN(names)};
     struct mode_params m = {.timeout_ms = PROC_GRACE_MS};
-    const struct json_node *v = p->mode, *name = v;
-    if (v->type == JSON_OBJECT && json_get(v, "type") == NULL && v->count == 1) {
-        name = v + 1; /* the key names the mode */
-        v = v + 2;
-    }
-    int r = 0;
-    if (v->type == JSON_OBJECT) {
-        r = jsondec(&mode_struct, v, &m, e);
-        if (m.type != NULL)
-            name = m.type;
-    } else if (v != name && v->type != JSON_NULL) {
-        r = jsondec_type_error(v, "struct TerminateMode", e);
-    }
-    if (r == 0)
-        r = jsondec_variant(name, mode_names, ARRAY_LEN(mode_names), e);
-    p->grace_ms = r == 1 ? m.timeout_ms : 0;
-    return MIN(r, 0);
+    const struct json_node *members;
+    int mode = variant_value(p->mode, &modes, &members, e);
+    if (mode < 0)
+        return mode;
+    int r = members != NULL ? jsondec(&mode_struct, members, &m, e) : 0;
+    p->grace_ms = mode == 1 ? m.timeout_ms : 0;
+    return r;
 }
 
 int terminate_decode(const struct json_node *params, void *out, struct err *e) {

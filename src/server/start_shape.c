@@ -2,6 +2,7 @@
 
 #include "server/params.h"
 #include "server/sandbox_members.h"
+#include "server/variant.h"
 
 #include <errno.h>
 
@@ -92,13 +93,12 @@ int start_decode_prepared(const struct json_node *v, struct start_params *p, str
 /* -- io -- */
 
 struct io_params {
-    const struct json_node *type, *stdin_mode;
+    const struct json_node *stdin_mode;
     struct start_size size;
     bool has_rows, has_cols;
 };
 
 static const struct jsondec_field io_fields[] = {
-    PARAM(io_params, type, "type", JSONDEC_NODE),
     PARAM_OPT(io_params, stdin_mode, "stdin", JSONDEC_NODE, JSONDEC_NULLABLE),
     PARAM_HAS(io_params, size.rows, has_rows, "rows", JSONDEC_U16, JSONDEC_NULLABLE),
     PARAM_HAS(io_params, size.cols, has_cols, "cols", JSONDEC_U16, JSONDEC_NULLABLE),
@@ -123,10 +123,11 @@ static int io_pty(struct start_params *p, const struct io_params *io, struct err
 }
 
 static int io_pipe(struct start_params *p, const struct io_params *io, struct err *e) {
-    static const char *const modes[] = {"open", "closed"};
+    static const char *const names[] = {"open", "closed"};
+    static const struct variant_set modes = {"StdinMode", names, ARRAY_LEN(names)};
     int mode = 1;
     if (io->stdin_mode != NULL) {
-        mode = jsondec_variant(io->stdin_mode, modes, ARRAY_LEN(modes), e);
+        mode = variant_name(io->stdin_mode, &modes, e);
         if (mode < 0)
             return mode;
     }
@@ -140,14 +141,17 @@ static int io_pipe(struct start_params *p, const struct io_params *io, struct er
 }
 
 int start_decode_io(struct start_params *p, struct err *e) {
-    static const char *const types[] = {"pty", "pipe"};
+    static const char *const names[] = {"pty", "pipe"};
+    static const struct variant_set types = {"struct ProcessIo", names, ARRAY_LEN(names)};
     struct io_params io = {0};
-    int r = jsondec(&io_struct, p->io, &io, e);
-    if (r == 0)
-        r = jsondec_variant(io.type, types, ARRAY_LEN(types), e);
+    const struct json_node *members;
+    int type = variant_value(p->io, &types, &members, e);
+    if (type < 0)
+        return type;
+    int r = members != NULL ? jsondec(&io_struct, members, &io, e) : 0;
     if (r < 0)
         return r;
-    return r == 0 ? io_pty(p, &io, e) : io_pipe(p, &io, e);
+    return type == 0 ? io_pty(p, &io, e) : io_pipe(p, &io, e);
 }
 
 /* -- limits -- */

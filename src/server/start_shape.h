@@ -11,8 +11,8 @@ MUST_CHECK int start_decode_prepared(const struct json_node *v, struct start_par
                                      struct err *e);
 
 /*
- * Turns p->io ({"type":"pty","rows":r,"cols":c} or {"type":"pipe","stdin":"open"|"closed"}) into
- * tty, pipe_stdin and size; a contradiction to those members is an error.
+ * Turns p->io ({"type":"pty","rows":r,"cols":c} or {"type":"pipe","stdin":"open"|"closed"}, in any
+ * form of variant.h) into tty, pipe_stdin and size; a contradiction to those members is an error.
  */
 MUST_CHECK int start_decode_io(struct start_params *p, struct err *e);
 

@@ -17,10 +17,13 @@ STUBBORN = "trap '' TERM; echo ready; sleep 1000"
 POLITE = "trap 'echo bye; exit 6' TERM; echo ready; read go"
 
 FORCE = [None, "force", {"type": "force"}, {"force": None}, {"force": {}},
-         {"type": "graceful", "timeoutMs": 0}]
+         {"type": "graceful", "timeoutMs": 0}, "Force", {"type": "Force"}, {"Force": None},
+         {"Force": {}}, {"Graceful": {"timeout_ms": 0}}]
 GRACEFUL = ["graceful", {"type": "graceful"}, {"type": "graceful", "timeoutMs": FAR},
             {"type": "graceful", "timeoutMs": None}, {"graceful": {"timeoutMs": FAR}},
-            {"graceful": {}}, {"graceful": None}, {"graceful": {"timeoutMs": 2**64 - 1}}]
+            {"graceful": {}}, {"graceful": None}, {"graceful": {"timeoutMs": 2**64 - 1}},
+            "Graceful", {"type": "Graceful"}, {"Graceful": {"timeoutMs": FAR}},
+            {"Graceful": {"timeout_ms": FAR}}, {"Graceful": None}]
 
 
 @pytest.mark.parametrize("mode", FORCE)

@@ -78,7 +78,10 @@ def test_order_of_requests_that_name_a_wrapped_process(client, undecided):
 
 @pytest.mark.parametrize("io, output", [
     ({"type": "pty"}, b"24 80"), ({"type": "pty", "rows": 3, "cols": 4}, b"3 4"),
-    ({"type": "pty", "rows": None, "cols": None}, b"24 80")])
+    ({"type": "pty", "rows": None, "cols": None}, b"24 80"),
+    ({"type": "Pty", "rows": 3, "cols": 4}, b"3 4"), ({"Pty": {"rows": 3, "cols": 4}}, b"3 4"),
+    ({"pty": {"rows": 3, "cols": 4}}, b"3 4"), ({"Pty": {}}, b"24 80"), ("Pty", b"24 80"),
+    ("pty", b"24 80")])
 @pytest.mark.parametrize("shape", ["flat", "tty", "prepared"])
 def test_terminal(client, io, output, shape):
     params = flat(client, "stty size", io=io, tty=True)
@@ -89,20 +92,22 @@ def test_terminal(client, io, output, shape):
     assert run(client, params).output().strip() == output
 
 
-@pytest.mark.parametrize("mode", ["open", "closed", None])
+@pytest.mark.parametrize("mode", ["open", "closed", None, "Open", "Closed"])
+@pytest.mark.parametrize("form", ["pipe", "Pipe", "type"])
 @pytest.mark.parametrize("shape", ["flat", "prepared"])
-def test_pipes(client, mode, shape):
+def test_pipes(client, mode, form, shape):
     """Without a word about stdin it is closed."""
-    io = {"type": "pipe", "stdin": mode}
+    io = {"type": "pipe", "stdin": mode} if form == "type" else {form: {"stdin": mode}}
     params = flat(client, "cat; exit 6", io=io)
     del params["tty"]
     if shape == "prepared":
         params = prepared(client, ["/bin/sh", "-c", "cat; exit 6"], io)
     process = client.processes[client.call("process/start", params)["processId"]]
-    if mode == "open":
+    if mode in ("open", "Open"):
         assert client.write(process, "x", closeStdin=True) == {"status": "accepted"}
     client.wait_closed(process)
-    assert process.exit_code == 6 and process.output() == (b"x" if mode == "open" else b"")
+    assert process.exit_code == 6 and process.output() == (
+        b"x" if mode in ("open", "Open") else b"")
 
 
 @pytest.mark.parametrize("extra", [
@@ -129,7 +134,11 @@ def test_contradictions(client, extra):
     ({"type": "pty", "rows": 1}, "rows and cols go together"),
     ({"type": "pty", "cols": 1}, "rows and cols go together"),
     ({"type": "pty", "rows": 0, "cols": 1}, "rows and cols must be at least 1"),
-    ("pty", 'invalid type: string "pty", expected struct ProcessIo'),
+    ({"Pty": 5}, "invalid type: number, expected struct ProcessIo"),
+    ({"Pty": {}, "Pipe": {}}, "missing field `type`"),
+    ({"PTY": {}}, "unknown variant `PTY`, expected `pty` or `pipe`"),
+    ({"Pipe": {"stdin": "OPEN"}}, "unknown variant `OPEN`, expected `open` or `closed`"),
+    (5, "invalid type: number, expected string or map"),
 ])
 def test_bad_io(client, io, text):
     params = flat(client, io=io)

@@ -42,7 +42,7 @@ def test_until_exited(client):
     assert client.result(waiting)["closed"]
 
 
-@pytest.mark.parametrize("until", ["closed", "exited", None])
+@pytest.mark.parametrize("until", ["closed", "exited", None, "Closed", "Exited"])
 def test_time_is_up(client, until):
     process = client.start("sleep 1000")
     for wait in (0, 1, 50):
