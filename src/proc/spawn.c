@@ -2,6 +2,7 @@
 
 #include "base/hunt.h"
 #include "base/log.h"
+#include "base/nullfd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -220,8 +221,8 @@ static int spawn_open_pipes(struct spawn_ends *e, const struct spawn_spec *spec)
         return r;
     if (spec->pipe_stdin)
         return spawn_open_pipe(1, &e->ours.in, &e->child[0]);
-    e->child[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    return e->child[0] < 0 ? -errno : 0;
+    e->child[0] = nullfd_open(O_RDONLY);
+    return MIN(e->child[0], 0);
 }
 
 /* Signals stay blocked in the supervisor: it waits for them with sigtimedwait. */

@@ -1,5 +1,6 @@
 #include "sandbox/backend.h"
 
+#include "base/nullfd.h"
 #include "sandbox/landlock.h"
 #include "sandbox/launch.h"
 
@@ -24,6 +25,9 @@ const char *backend_name(enum launch_backend b) {
 
 /* A launcher for the request; its pid or -errno. */
 static pid_t backend_spawn(int self, int request, int control) {
+    _cleanup_close_ int null = nullfd_open(O_RDWR);
+    if (null < 0)
+        return null;
     char path[64];
     char *none[] = {NULL};
     pid_t pid = -1;
@@ -38,7 +42,7 @@ static pid_t backend_spawn(int self, int request, int control) {
     if (r == 0)
         r = posix_spawnattr_setsigmask(&attr, &mask);
     for (int fd = 0; r == 0 && fd <= 2; fd++)
-        r = posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
+        r = posix_spawn_file_actions_adddup2(&actions, null, fd);
     if (r == 0)
         r = posix_spawn_file_actions_adddup2(&actions, request, LAUNCH_REQUEST_FD);
     if (r == 0)

@@ -2,6 +2,7 @@
 
 #include "base/crypto.h"
 #include "base/log.h"
+#include "base/nullfd.h"
 #include "sandbox/launch.h"
 #include "server/doctor.h"
 #include "server/fs_helper_main.h"
@@ -20,7 +21,7 @@
 static void main_fill_std_fds(void) {
     int fd;
     do
-        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+        fd = nullfd_open(O_RDWR);
     while (fd >= 0 && fd <= 2);
     if (fd > 2)
         close(fd);

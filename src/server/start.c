@@ -360,6 +360,15 @@ static void start_fini(struct start *s) {
     free(s->cwd);
 }
 
+/* What is not there before the program is looked for is a device: the text names it. */
+static int start_spawn_error(const struct start_params *p, int error, struct err *e) {
+    if (!p->tty || error != ENOENT)
+        return err_os(e, ERR_INTERNAL, error);
+    err_set(e, ERR_INTERNAL, "cannot open a terminal: /dev/ptmx: %s (os error %d)",
+            err_os_text(error), error);
+    return -error;
+}
+
 /* Starts the process of a new job. 0, or -errno with e set and the job gone. */
 static int start_job(struct rpc_call *c, struct job *j, const struct start_params *p,
                      struct start *s, struct err *e) {
@@ -376,7 +385,7 @@ static int start_job(struct rpc_call *c, struct job *j, const struct start_param
     r = job_start(j, &s->spec);
     if (r < 0) {
         rpc_forget(call);
-        return err_os(e, ERR_INTERNAL, -r);
+        return start_spawn_error(p, -r, e);
     }
     s->launch.spawn.channel = -1; /* the job's, as is the list */
     s->launch.spawn.synth = NULL;

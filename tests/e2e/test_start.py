@@ -531,3 +531,35 @@ def test_out_of_descriptors(fleet):
 def test_first_fault_in_the_text_is_reported(client, method, params, text):
     """A missing field comes last; a quoted value is whole."""
     assert client.error(method, params) == (-32602, text)
+
+
+# A host without device files: a chroot, a minimal image.
+
+@pytest.fixture(name="bare")
+def bare_server(fleet):
+    """A server whose /dev is empty."""
+    script = "mount -t tmpfs none /dev && exec \"$@\""
+    flags = "-m" if os.getuid() == 0 else "-rm"
+    return fleet.start(wrapper=("unshare", flags, "/bin/sh", "-c", script, "sh"))
+
+
+READ_ONLY = {"permissions": {"type": "managed", "file_system": {"type": "restricted", "entries": [
+    {"path": {"type": "special", "value": {"kind": "root"}}, "access": "read"}]},
+    "network": "restricted"}, "cwd": "file:///tmp"}
+
+
+@pytest.mark.parametrize("sandbox", [None, READ_ONLY], ids=["plain", "sandboxed"])
+def test_no_dev_null(bare, sandbox):
+    """A command needs no /dev/null; its input is empty all the same."""
+    client = bare.client()
+    params = client.start_params(["/bin/sh", "-c", "cat; echo read $?; exit 3"], sandbox=sandbox)
+    client.call("process/start", params)
+    process = client.wait_closed(client.processes[params["processId"]])
+    assert process.output() == b"read 0\n" and process.exit_code == 3
+    assert client.start_error(["/nowhere/program"], sandbox=sandbox) == NO_ENTRY
+
+
+def test_no_terminal_device(bare):
+    """The error names what is missing: not the program."""
+    assert bare.client().start_error(["/bin/true"], tty=True) == (
+        -32603, "cannot open a terminal: /dev/ptmx: No such file or directory (os error 2)")
