@@ -134,7 +134,7 @@ static const struct retention_item *choose(const struct retention *r, struct ret
 #define MANY_SHARES 300
 #define MANY_ITEMS 3000
 
-/* Hostile or not: the bound holds after each step, and who stays within the guarantee loses none. */
+/* The bound holds after each step, and who stays within the guarantee loses nothing. */
 static void random_steps_agree_with_the_rule(void **state) {
     (void)state;
     static struct retention_share shares[MANY_SHARES];
