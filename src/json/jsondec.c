@@ -38,16 +38,6 @@ static bool jsondec_is_hidden(uint32_t c) {
     return false;
 }
 
-/* The code point at p (valid UTF-8) and its length. */
-static uint32_t jsondec_code_point(const char *p, size_t *len) {
-    const unsigned char *u = (const unsigned char *)p;
-    *len = u[0] < 0x80 ? 1 : u[0] < 0xE0 ? 2 : u[0] < 0xF0 ? 3 : 4;
-    uint32_t c = *len == 1 ? u[0] : u[0] & (0x7Fu >> *len);
-    for (size_t i = 1; i < *len; i++)
-        c = c << 6 | (u[i] & 0x3F);
-    return c;
-}
-
 /* Writes code point c of len bytes at p as the protocol quotes it (at most 10 bytes). */
 static size_t jsondec_quote_one(char *dst, const char *p, size_t len, uint32_t c) {
     const char *named = c == 0      ? "\\0"
@@ -76,7 +66,8 @@ static void jsondec_quote(char *dst, struct str s) {
             out += 3;
             break;
         }
-        uint32_t c = jsondec_code_point(s.p + i, &len);
+        uint32_t c;
+        len = utf8_decode(s.p + i, s.n - i, &c);
         out += jsondec_quote_one(dst + out, s.p + i, len, c);
     }
     dst[out] = '\0';
