@@ -1,10 +1,13 @@
 #pragma once
 /*
- * Takes secrets out of a command line that is to be logged. It goes by names: the value of an
- * option, assignment, header or JSON member whose name contains one of a few words (token, secret,
- * key, password, ...), the user part of a URL and what follows the word "Bearer" become
- * REDACT_MARK. It rather hides too much than too little, but a secret that nothing names cannot be
- * told from other text.
+ * Takes secrets out of a command line that is to be logged. REDACT_MARK takes the place of:
+ *  - the value of an option, assignment, header, element or member whose name contains one of a few
+ *    words (token, secret, key, pass, ...), with its quotes, substitutions and further lines;
+ *  - the user part of a URL, what follows the word "Bearer", blocks of PEM;
+ *  - here-documents and here-strings, whatever they hold: a command reads them;
+ *  - the value of one-letter options of well-known programs that take a password.
+ * It rather hides too much than too little, but a secret that nothing names cannot be told from
+ * other text.
  */
 
 #include "base/buf.h"
@@ -15,8 +18,9 @@
 
 /* What is known about the next argument; all false before the first. */
 struct redact {
-    bool hide;   /* it is the value of an option that names a secret */
-    bool script; /* it is the text behind a -c: a shell will split it into words */
+    bool hide;           /* it is the value of an option that names a secret */
+    bool script;         /* it is the text behind a -c: a shell will split it into words */
+    const char *letters; /* options of the program that take a secret; NULL: none. Static */
 };
 
 /*

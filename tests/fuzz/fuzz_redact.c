@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,18 @@ static void show(struct redact *r, struct str arg) {
     int cut = redact_arg(r, arg, SHOW_MAX, &out);
     REQUIRE(cut == 0 || cut == 1);
     REQUIRE(out.len <= SHOW_MAX + sizeof REDACT_MARK * SHOW_MAX);
+}
+
+/* The secret in the place of % in a script must not be shown. */
+static void hide_in(const char *form, struct str secret) {
+    char script[512];
+    const char *gap = strchr(form, '%');
+    int n = snprintf(script, sizeof script, "%.*s%.*s%s", (int)(gap - form), form, (int)secret.n,
+                     secret.p, gap + 1);
+    _cleanup_buf_ struct buf out = BUF_INIT(1 << 20);
+    struct redact r = {.script = true};
+    REQUIRE(redact_arg(&r, (struct str){script, (size_t)n}, 4096, &out) == 0);
+    REQUIRE(memmem(out.p, out.len, secret.p, secret.n) == NULL);
 }
 
 /* The argument as the value of an option that names a secret, in both spellings. */
@@ -48,6 +61,13 @@ static void hide(struct str arg) {
     out.len = 0;
     REQUIRE(redact_arg(&r, arg, 4096, &out) == 0);
     REQUIRE(out.len == 0 || memmem(out.p, out.len, arg.p, arg.n) == NULL);
+    static const char *const forms[] = {
+        "A_TOKEN=$(echo %) x",     "A_TOKEN=`%`",       "A_TOKEN=\"a\n$(b \"%\")\"",
+        "run --password 'a\n%' x", "cat <<EOF\na\n%\n", "login <<<%",
+        "-----BEGIN X-----\n%",    "TOKENS=(a % b)",    "mysql -p%",
+        "x[\"key\"] = '%'",        "https://u:%@h/",    "-H \"Cookie: a; b=%\""};
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
+        hide_in(forms[i], arg);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
