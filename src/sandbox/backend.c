@@ -124,20 +124,20 @@ static int backend_open(const struct launch_request *q, int *request, int pair[2
     return pair[1] < 0 ? -error : 0;
 }
 
-/* Runs a launcher in some mode with a plan that reads. *fd: what it sent, to be closed. */
+static const struct plan_entry backend_root = {.path = "/", .access = PLAN_READ};
+
+/* All can be read, nothing written. */
+static const struct plan backend_plan = {.confine_files = true,
+                                         .full_read = true,
+                                         .entries = &backend_root,
+                                         .entry_count = 1,
+                                         .cwd = "/"};
+
+/* Runs a launcher in some mode. *fd: what it sent, to be closed. */
 static void backend_run(int self, enum launch_mode mode, enum launch_backend b,
-                        struct backend_try *t, int *fd) {
-    static const struct plan_entry root = {.path = "/", .access = PLAN_READ};
+                        const struct plan *plan, struct backend_try *t, int *fd) {
     struct launch_request q = {
-        .mode = mode,
-        .backend = b,
-        .landlock_max = LANDLOCK_ABI_MAX,
-        .plan = {.confine_files = true,
-                 .full_read = true,
-                 .entries = &root,
-                 .entry_count = 1,
-                 .cwd = "/"},
-    };
+        .mode = mode, .backend = b, .landlock_max = LANDLOCK_ABI_MAX, .plan = *plan};
     _cleanup_close_ int request = -1;
     int pair[2] = {-1, -1};
     *fd = -1;
@@ -160,8 +160,15 @@ int backend_network(int self, enum launch_backend backend) {
     if (backend == LAUNCH_LANDLOCK)
         return -ENOSYS;
     _cleanup_close_ int program = fcntl(self, F_DUPFD_CLOEXEC, BACKEND_FD_MIN);
-    backend_run(program, LAUNCH_NETWORK, backend, &t, &fd);
+    backend_run(program, LAUNCH_NETWORK, backend, &backend_plan, &t, &fd);
     return fd >= 0 ? fd : t.fault.error > 0 ? -t.fault.error : -EIO;
+}
+
+void backend_try_plan(int self, enum launch_backend b, const struct plan *plan,
+                      struct backend_try *out) {
+    int fd;
+    backend_run(self, LAUNCH_PROBE, b, plan, out, &fd);
+    util_close_fd(&fd);
 }
 
 void backend_probe(int self, bool all, struct backend *out) {
@@ -169,11 +176,11 @@ void backend_probe(int self, bool all, struct backend *out) {
     _cleanup_close_ int program = fcntl(self, F_DUPFD_CLOEXEC, BACKEND_FD_MIN);
     bool found = false;
     for (unsigned i = 0; i < LAUNCH_BACKENDS && (all || !found); i++) {
-        int fd;
-        backend_run(program, LAUNCH_PROBE, (enum launch_backend)i, &out->tries[i], &fd);
-        util_close_fd(&fd);
+        backend_try_plan(program, (enum launch_backend)i, &backend_plan, &out->tries[i]);
         found |= out->tries[i].works;
     }
+    if (all || !(out->tries[LAUNCH_USERNS].works || out->tries[LAUNCH_ROOT].works))
+        cause_look(&out->facts);
 }
 
 int backend_best(const struct backend *b) {
@@ -186,6 +193,13 @@ int backend_best(const struct backend *b) {
 
 /* -- choosing -- */
 
+void backend_advise(const struct backend *b, char *out) {
+    unsigned causes = cause_find(&b->facts, &b->tries[LAUNCH_USERNS].fault);
+    cause_describe(&b->facts, causes, out, BACKEND_ADVICE_MAX);
+    if (causes == 0)
+        snprintf(out, BACKEND_ADVICE_MAX, "; exec-server doctor tells more");
+}
+
 int backend_choose(const struct backend *b, const struct plan *p, enum launch_backend *out,
                    struct err *e) {
     const char *why = NULL;
@@ -196,8 +210,10 @@ int backend_choose(const struct backend *b, const struct plan *p, enum launch_ba
         if (bare || (b->tries[i].works && can))
             return 0;
     }
-    return err_set(e, ERR_INTERNAL, "%s; without namespaces: %s",
-                   b->tries[LAUNCH_USERNS].fault.text,
+    char advice[BACKEND_ADVICE_MAX];
+    backend_advise(b, advice);
+    return err_set(e, ERR_INTERNAL, "%s%s; without namespaces: %s",
+                   b->tries[LAUNCH_USERNS].fault.text, advice,
                    why != NULL ? why : b->tries[LAUNCH_LANDLOCK].fault.text);
 }
 

@@ -5,7 +5,7 @@
  */
 
 #include "base/err.h"
-#include "sandbox/fault.h"
+#include "sandbox/cause.h"
 #include "sandbox/launch_request.h"
 
 struct backend_try {
@@ -17,7 +17,8 @@ struct backend_try {
 
 struct backend {
     struct backend_try tries[LAUNCH_BACKENDS];
-    unsigned landlock; /* ABI, 0 for none */
+    unsigned landlock;        /* ABI, 0 for none */
+    struct cause_facts facts; /* unless all policies can be enforced */
 };
 
 /* "userns", "root", "landlock". */
@@ -28,6 +29,13 @@ const char *backend_name(enum launch_backend b);
  * is our own executable. Takes milliseconds; starts processes, but copies no memory of ours.
  */
 void backend_probe(int self, bool all, struct backend *out);
+
+/*
+ * Sets a plan up with a backend, lets the process in it try what the plan forbids (probe.h), and
+ * takes it down again. `self` as above, and clear of the numbers that launchers get.
+ */
+void backend_try_plan(int self, enum launch_backend b, const struct plan *plan,
+                      struct backend_try *out);
 
 /*
  * An empty network namespace for the sandboxes of a backend to share (LAUNCH_NETWORK_FD), which
@@ -41,10 +49,18 @@ int backend_best(const struct backend *b);
 
 /*
  * The backend for a plan. 0, or -EINVAL with ERR_INTERNAL in e: which step failed, with which
- * errno, and the kernel setting to look at.
+ * errno, why, and what would allow it.
  */
 MUST_CHECK int backend_choose(const struct backend *b, const struct plan *p,
                               enum launch_backend *out, struct err *e);
+
+#define BACKEND_ADVICE_MAX 512
+
+/*
+ * Why the first backend does not work and what would make it work, to follow a refusal; begins with
+ * "; ". `out` has room for BACKEND_ADVICE_MAX bytes.
+ */
+void backend_advise(const struct backend *b, char *out);
 
 /* Settings of the kernel that decide over sandboxes: the i-th name, NULL behind the last. */
 const char *backend_setting(size_t i);

@@ -33,26 +33,18 @@ const char *fault_name(enum fault_step step) {
     return (unsigned)step < ARRAY_LEN(names) ? names[step] : "?";
 }
 
-/* The kernel settings that commonly stand behind a failure. */
+/* What commonly stands behind a failure, where it does not take a look at the host (cause.h). */
 static const char *fault_hint(enum fault_step step, int error) {
-    static const char userns[] = "user.max_user_namespaces, kernel.unprivileged_userns_clone and "
-                                 "kernel.apparmor_restrict_unprivileged_userns";
     if (error == ENOSYS && step == FAULT_SECCOMP)
         return "CONFIG_SECCOMP_FILTER";
     if (error == ENOSYS)
         return "the kernel's version (5.12 is needed)";
     if (step == FAULT_NAMESPACES && (error == ENOSPC || error == EUSERS))
         return "user.max_*_namespaces";
-    if ((step == FAULT_NAMESPACES || step == FAULT_IDS) && (error == EPERM || error == EACCES))
-        return userns;
-    if (step == FAULT_PROC && error == EPERM)
-        return "what the container hides of /proc";
+    if (step == FAULT_NETWORK && error == EPERM)
+        return "CAP_NET_ADMIN, which a container gets with --cap-add NET_ADMIN";
     bool mounts = step == FAULT_MOUNT || step == FAULT_DEV || step == FAULT_ROOT;
-    if (mounts && (error == EPERM || error == EACCES))
-        return userns;
-    if (mounts && error == ENOSPC)
-        return "fs.mount-max";
-    return NULL;
+    return mounts && error == ENOSPC ? "fs.mount-max" : NULL;
 }
 
 int fault_os(struct fault *f, enum fault_step step, int error, const char *what, ...) {

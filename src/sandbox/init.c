@@ -7,6 +7,7 @@
 #include "sandbox/ids.h"
 #include "sandbox/landlock.h"
 #include "sandbox/mounts.h"
+#include "sandbox/probe.h"
 #include "sandbox/seccomp.h"
 #include "sandbox/sys.h"
 
@@ -263,6 +264,8 @@ static _Noreturn void init_helper(const struct init_args *a) {
         r = fault_os(&a->shared->fault, FAULT_TTY, errno, "session");
     if (r == 0)
         r = init_confine(a);
+    if (r == 0 && probe)
+        r = probe_check(a->q, &a->shared->fault);
     if (r == 0)
         a->shared->fault.error = proc;
     if (r < 0)

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -244,6 +245,15 @@ static void launch_clean(struct launch *l) {
         synth_sweep_last(l->list);
 }
 
+/* Says what would make a stronger backend work, when this one is too weak for the policy. */
+static void launch_advise(const struct launch *l) {
+    struct fault *f = &l->shared->fault;
+    if (f->step != FAULT_POLICY || l->q.backend != LAUNCH_LANDLOCK || l->q.advice == NULL)
+        return;
+    size_t n = strnlen(f->text, sizeof f->text - 1);
+    snprintf(f->text + n, sizeof f->text - n, "%s", l->q.advice);
+}
+
 /* Waits for init, cleans up, and ends; a failure is told when nothing is left of the attempt. */
 static _Noreturn void launch_wait(struct launch *l, pid_t init) {
     struct init_shared *s = l->shared;
@@ -269,6 +279,7 @@ static _Noreturn void launch_wait(struct launch *l, pid_t init) {
     if (atomic_load(&s->reported))
         launch_end(SIGKILL); /* init was killed, and the command with it */
     fault_text(&s->fault, FAULT_LOST, "init ended unexpectedly"); /* if nothing else is known */
+    launch_advise(l);
     init_report(s, LAUNCH_FAILED, -1);
     launch_end(1 << 8);
 }

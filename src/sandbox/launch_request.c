@@ -67,6 +67,8 @@ int launch_request_encode(const struct launch_request *q, struct buf *b) {
     if (r == 0)
         r = put_plan(b, &q->plan);
     if (r == 0)
+        r = put_text(b, q->advice);
+    if (r == 0)
         r = put_text(b, q->program);
     if (r == 0)
         r = put_text(b, q->search);
@@ -167,6 +169,7 @@ int launch_request_decode(struct str bytes, struct arena *a, struct launch_reque
     q->landlock_max = get_u32(&r, UINT32_MAX);
     q->tty = get_u32(&r, 1) != 0;
     struct str plan = get_block(&r, PLAN_BYTES_MAX);
+    q->advice = get_text(&r);
     q->program = get_text(&r);
     q->search = get_text(&r);
     q->argv = get_texts(&r);

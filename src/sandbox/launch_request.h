@@ -41,7 +41,9 @@ struct launch_request {
     enum launch_mode mode;
     enum launch_backend backend;
     uint32_t landlock_max; /* newest Landlock ABI to use; 0: none */
-    bool tty;              /* descriptor 0 is a terminal to be the controlling one */
+    const char
+        *advice; /* behind the refusal of a policy that the backend is too weak for; or NULL */
+    bool tty;    /* descriptor 0 is a terminal to be the controlling one */
     struct plan plan;
     /* LAUNCH_COMMAND: */
     const char *program;

@@ -144,7 +144,7 @@ int mounts_dev(struct mounts *m) {
         r = system_attach_devices(m, dev);
     if (r == 0 && shm >= 0 && sys_attach(shm, dev, "shm") < 0)
         r = fault_os(m->f, FAULT_DEV, errno, "shm");
-    if (r < 0 || m->q->mode == LAUNCH_COMMAND)
+    if (r < 0 || m->q->mode != LAUNCH_HELPER)
         return r < 0 ? r : system_devpts(m, dev);
     /* File calls must not succeed into what vanishes. */
     if (sys_mount_setattr(dev, "", 0, MOUNT_ATTR_RDONLY, 0, 0) < 0)

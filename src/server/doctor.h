@@ -1,8 +1,18 @@
 #pragma once
-/* `exec-server doctor`: what this host can enforce, for somebody who wonders why it does not. */
+/*
+ * `exec-server doctor`: what this host can enforce, why not more, and what would change that. Each
+ * statement about a policy comes from a sandbox that was set up with it.
+ */
 
+#include <stdbool.h>
 #include <stdio.h>
 
-/* Tries every backend and prints what came of it. The exit status: 0 when any policy can be
- * enforced, else 1. */
-int doctor_run(FILE *out);
+/* Exit statuses; 2 is for a wrong command line. */
+enum doctor_status {
+    DOCTOR_ALL = 0,  /* every policy can be enforced */
+    DOCTOR_SOME = 1, /* some can, others are refused; or the report could not be written */
+    DOCTOR_NONE = 3, /* every start that asks for a sandbox is refused */
+};
+
+/* Tries every kind of policy with every backend and prints what came of it. The exit status. */
+int doctor_run(bool json, FILE *out);

@@ -90,7 +90,8 @@ int main(int argc, char **argv) {
     case OPTIONS_EXIT_0: return 0;
     case OPTIONS_USAGE: return 2;
     case OPTIONS_ERROR: return 1;
-    case OPTIONS_DOCTOR: return doctor_run(stdout);
+    case OPTIONS_DOCTOR: return doctor_run(false, stdout);
+    case OPTIONS_DOCTOR_JSON: return doctor_run(true, stdout);
     case OPTIONS_RUN: break;
     }
     log_init(opt.log_level, STDERR_FILENO);

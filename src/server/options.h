@@ -60,10 +60,11 @@ struct options {
 
 enum options_result {
     OPTIONS_RUN,
-    OPTIONS_DOCTOR, /* `doctor` was asked for: print what this host can enforce */
-    OPTIONS_EXIT_0, /* help, version or the configuration was printed: exit 0 */
-    OPTIONS_USAGE,  /* the command line is wrong, said on err: exit 2 */
-    OPTIONS_ERROR,  /* a value cannot be used, said on err: exit 1 */
+    OPTIONS_DOCTOR,      /* `doctor` was asked for: print what this host can enforce */
+    OPTIONS_DOCTOR_JSON, /* `doctor --json`: as JSON */
+    OPTIONS_EXIT_0,      /* help, version or the configuration was printed: exit 0 */
+    OPTIONS_USAGE,       /* the command line is wrong, said on err: exit 2 */
+    OPTIONS_ERROR,       /* a value cannot be used, said on err: exit 1 */
 };
 
 /*

@@ -157,10 +157,12 @@ static enum options_result scan_option(const struct scan *s, int argc, char **ar
     return take_option(s, spec, next);
 }
 
-/* Nothing may follow but a wish for help. */
+/* Nothing may follow but --json, or a wish for help. */
 static enum options_result scan_doctor(const struct scan *s, int argc, char **argv, int i) {
     if (i == argc)
         return OPTIONS_DOCTOR;
+    if (i + 1 == argc && strcmp(argv[i], "--json") == 0)
+        return OPTIONS_DOCTOR_JSON;
     if (argv[i][0] == '-' && find_option(argv[i]) == &options_table[OPT_HELP])
         return take_option(s, &options_table[OPT_HELP], NULL);
     return unexpected(s, argv[i]);

@@ -173,8 +173,9 @@ static void sandbox_replace(struct spawn_spec *spec, const struct sandbox_launch
     spec->launch = &l->spawn;
 }
 
-/* What enforces the plan. */
-static int sandbox_choose(struct sandbox_host *h, struct launch_request *q, struct err *e) {
+/* What enforces the plan; `advice` is room for a text in the request. */
+static int sandbox_choose(struct sandbox_host *h, struct launch_request *q,
+                          char advice[BACKEND_ADVICE_MAX], struct err *e) {
     const struct backend *b = sandbox_backend(h);
     if (h->self < 0)
         return err_set(e, ERR_INTERNAL,
@@ -184,6 +185,10 @@ static int sandbox_choose(struct sandbox_host *h, struct launch_request *q, stru
     (void)fchmod(h->self, 0500); /* an older kernel lets a command change the mode of a copy */
     int r = backend_choose(b, &q->plan, &q->backend, e);
     q->landlock_max = b->landlock;
+    if (r == 0 && q->backend == LAUNCH_LANDLOCK) {
+        backend_advise(b, advice);
+        q->advice = advice;
+    }
     return r;
 }
 
@@ -201,9 +206,10 @@ int sandbox_prepare(struct sandbox_host *h, const struct sandbox_policy *policy,
         .limits = limits,
         .limit_count = sandbox_limits(&spec->limits, nofile, limits),
     };
+    char advice[BACKEND_ADVICE_MAX];
     int r = sandbox_make_plan(h, policy, spec, a, &q.plan, e);
     if (r == 0)
-        r = sandbox_choose(h, &q, e);
+        r = sandbox_choose(h, &q, advice, e);
     if (r < 0)
         return r;
     l->spawn.program = h->self;
@@ -221,7 +227,8 @@ int sandbox_prepare_helper(struct sandbox_host *h, const struct plan *plan, stru
     static char *nothing[] = {NULL};
     struct launch_request q = {
         .mode = LAUNCH_HELPER, .plan = *plan, .program = "", .argv = nothing, .envp = nothing};
-    int r = sandbox_choose(h, &q, e);
+    char advice[BACKEND_ADVICE_MAX];
+    int r = sandbox_choose(h, &q, advice, e);
     if (r < 0)
         return r;
     l->spawn.program = h->self;

@@ -1,13 +1,15 @@
 """Ordinary containers: a sandbox works in them, or is refused with the flag that would allow it."""
 
 import base64
+import json
 import os
 import shutil
 import warnings
 
 import pytest
 
-from harness.containers import CAPABILITIES, NO_LANDLOCK, NO_USERNS, Containers, why_not
+from harness.containers import (CAPABILITIES, DOCKER, NO_LANDLOCK, NO_USERNS, Containers, deny,
+                                why_not)
 from harness.sandbox import DENIED, MISSING, READ_ONLY, Result, special
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
@@ -16,6 +18,34 @@ SECRET = "a-secret-of-the-container"
 USERS = pytest.mark.parametrize("uid", [0, 12345], ids=["root", "user"])
 PRIVATE = ("environ", "mem", "maps", "smaps", "auxv", "io", "pagemap", "syscall", "stack",
            "personality", "map_files", "fdinfo", "ns/user", "cwd", "root", "exe", "fd/0")
+
+
+# Looks at every process but itself; what it can get at it tells.
+LOOK = """
+import glob, os, sys
+me = os.readlink("/proc/self")
+for process in glob.glob("/proc/[0-9]*"):
+    if process == "/proc/" + me:
+        continue
+    print("seen")
+    for name in sys.argv[1:]:
+        path = process + "/" + name
+        for how, look in (("read", lambda: open(path, "rb").read(1)),
+                          ("link", lambda: os.readlink(path)), ("list", lambda: os.listdir(path))):
+            try:
+                if look():
+                    print(how, path)
+            except OSError:
+                pass
+    for name in ("oom_score_adj", "comm", "coredump_filter", "clear_refs", "mem", "uid_map"):
+        try:
+            os.close(os.open(process + "/" + name, os.O_WRONLY))
+            print("wrote", name)
+        except OSError:
+            pass
+if "SECRET" in os.environ:
+    print("SECRET")
+"""
 
 
 @pytest.fixture(scope="module", name="containers")
@@ -96,23 +126,7 @@ def test_other_processes_stay_private(containers, options):
         beside = client.start("sleep 1000")
         other = client.start_params("sleep 1000", cwd="file:///work", sandbox=READ)
         client.call("process/start", other)
-        got = start(client, r'''
-            read me _ </proc/self/stat
-            for p in /proc/[0-9]*; do
-                pid=${p#/proc/}
-                [ $pid -lt $me ] || continue
-                echo seen
-                for f in ''' + " ".join(PRIVATE) + r'''; do
-                    head -c1 $p/$f >/dev/null 2>&1 && echo read $p/$f
-                    ls $p/$f/* >/dev/null 2>&1 && echo listed $p/$f
-                    readlink $p/$f
-                done
-                for f in oom_score_adj comm coredump_filter clear_refs mem; do
-                    (echo 5 >$p/$f) 2>/dev/null && echo wrote $p/$f
-                done
-                kill -0 $pid 2>/dev/null && [ $pid -gt 2 ] && echo signalled $pid
-            done
-            tr '\0' '\n' </proc/self/environ | grep SECRET; exit 0''', sandbox)
+        got = start(client, ["/usr/bin/python3", "-c", LOOK, *PRIVATE], sandbox)
         assert set(got.out.split()) == {"seen"} and got.out.count("seen") >= 6, got
         client.terminate(beside)
         client.terminate(client.processes[other["processId"]])
@@ -172,3 +186,101 @@ def test_an_image_of_the_program_alone(containers):
     path = {"path": "file:///work/x", "dataBase64": "eA=="}
     assert client.call("fs/writeFile", {**path, "sandbox": WORK}) == {}
     assert READ_ONLY in client.error("fs/writeFile", {**path, "sandbox": READ})[1]
+
+
+# Containers that refuse namespaces.
+
+SECCOMP = "--security-opt seccomp=unconfined"
+MANAGED = {"enforceManagedNetwork": True, "managedNetwork": {"loopbackPorts": []}}
+
+
+def check_weak(container, flag):
+    """What Landlock can enforce alone is enforced; all else is refused, and nothing done."""
+    client = container.client()
+    got = start(client, "touch /work/x; touch /tmp/x; cat /etc/passwd; readlink /proc/self/cwd", READ)
+    assert got.err.count(DENIED) == 2 and "root:" in got.out and "/work" in got.out, got
+    only = profile("r :root", "w /work/file")
+    (container.work / "file").touch(mode=0o666)
+    (container.work / "file").chmod(0o666)
+    assert start(client, "echo x >/work/file", only).code == 0
+    for sandbox, more in ((WORK, {}), (HIDE, {}), (READ, MANAGED),
+                          (profile("r :root", "d /etc/passwd"), {})):
+        code, text = refusal(client, "touch /work/x", sandbox, **more)
+        assert code == -32603 and flag in text, text
+    path = {"path": "file:///work/x", "dataBase64": "eA=="}
+    for sandbox in (WORK, HIDE):
+        code, text = client.error("fs/writeFile", {**path, "sandbox": sandbox})
+        assert code == -32603 and flag in text, text
+    assert READ_ONLY in client.error("fs/writeFile", {**path, "sandbox": READ})[1]
+    assert [p.name for p in container.work.iterdir()] == ["file"]
+
+
+@USERS
+def test_filter_of_docker(containers, uid):
+    check_weak(containers.start(uid=uid, rules=DOCKER), SECCOMP)
+
+
+def test_root_without_capabilities(containers):
+    check_weak(containers.start(caps=[]), "--cap-add SETFCAP")
+    client = containers.start(caps=["SETFCAP"]).client()
+    assert start(client, "touch /work/x", WORK).code == 0
+
+
+def test_user_without_capabilities(containers):
+    client = containers.start(caps=[], uid=12345).client()
+    assert start(client, "touch /work/x", WORK).code == 0
+
+
+def test_nothing_can_be_enforced(containers):
+    """A filter that refuses namespaces, on a kernel without Landlock."""
+    container = containers.start(rules=[*DOCKER, *NO_LANDLOCK])
+    client = container.client()
+    for sandbox in (READ, WORK, HIDE):
+        code, text = refusal(client, "touch /work/x", sandbox)
+        assert code == -32603 and SECCOMP in text, text
+    assert not list(container.work.iterdir())
+
+
+# The doctor.
+
+ALL = {"readOnly", "writableFile", "writableDirectory", "deniedPath", "hiddenFiles", "network",
+       "managedNetwork"}
+WEAK = {"readOnly", "writableFile", "network"}
+
+
+@pytest.mark.parametrize("options, code, policies, causes", [
+    ({}, 0, ALL, {"proc"}),
+    ({"masked": False}, 0, ALL, set()),
+    ({"uid": 12345, "readonly": True}, 0, ALL, {"proc"}),
+    ({"userns": True}, 0, ALL, {"proc"}),
+    ({"rules": DOCKER}, 1, WEAK, {"seccomp"}),
+    ({"uid": 12345, "rules": DOCKER}, 1, WEAK, {"seccomp"}),
+    ({"rules": [deny("open_tree", "move_mount", "mount_setattr", errno=38)]}, 1, WEAK, {"seccomp"}),
+    ({"caps": []}, 1, WEAK, {"setfcap"}),
+    ({"userns": True, "caps": [*CAPABILITIES, "SYS_ADMIN"], "rules": NO_USERNS}, 1,
+     ALL - {"managedNetwork"}, {"net-admin"}),
+    ({"rules": [*DOCKER, *NO_LANDLOCK]}, 3, set(), {"seccomp"}),
+], ids=["podman", "unmasked", "read-only", "rootless", "docker", "docker-user", "old-filter",
+        "no-capabilities", "no-net-admin", "nothing"])
+def test_doctor(containers, options, code, policies, causes):
+    container = containers.start(**options)
+    done = container.run("doctor", "--json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (code, "")
+    assert found["enforces"] == {0: "all", 1: "some", 3: "none"}[code]
+    assert {k for k, v in found["policies"].items() if v["enforcedBy"]} == policies, found
+    assert {c["id"] for c in found["causes"]} - {"cgroups"} == causes
+    for cause in found["causes"]:
+        assert cause["what"] and cause["docker"] and cause["podman"]
+    assert found["host"]["seccomp"] == (2 if "rules" in options else 0)
+    assert found["host"]["procHidden"] == options.get("masked", True)
+
+
+def test_doctor_in_words(containers):
+    done = containers.start(rules=DOCKER).run("doctor")
+    assert done.returncode == 1
+    for line in ("  seccomp: a seccomp filter refuses it", f"    docker       {SECCOMP}",
+                 f"    podman       {SECCOMP}",
+                 "    kubernetes   securityContext.seccompProfile.type: Unconfined",
+                 "Some sandbox policies can be enforced, others are refused."):
+        assert line + "\n" in done.stdout, (line, done.stdout)

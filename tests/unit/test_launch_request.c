@@ -19,6 +19,7 @@ static struct launch_request full(void) {
         .mode = LAUNCH_COMMAND,
         .backend = LAUNCH_ROOT,
         .landlock_max = 5,
+        .advice = "; do so",
         .tty = true,
         .plan = {.confine_files = true,
                  .full_read = true,
@@ -44,6 +45,7 @@ static void all_of_it_crosses(void **state) {
     assert_int_equal(r.mode, LAUNCH_COMMAND);
     assert_int_equal(r.backend, LAUNCH_ROOT);
     assert_int_equal(r.landlock_max, 5);
+    assert_string_equal(r.advice, "; do so");
     assert_true(r.tty);
     assert_int_equal(r.plan.entry_count, 2);
     assert_string_equal(r.plan.entries[1].path, "/srv");

@@ -22,7 +22,7 @@ static void test_doctor(void **state) {
     assert_int_equal(named.result, OPTIONS_DOCTOR);
     _cleanup_run_ struct run help = RUN("doctor", "--help");
     assert_int_equal(help.result, OPTIONS_EXIT_0);
-    assert_non_null(strstr(help.out, "exec-server doctor\n"));
+    assert_non_null(strstr(help.out, "exec-server doctor [--json]\n"));
     expect_usage("unexpected argument 'now' found", ARGS("doctor", "now"));
     expect_usage("unexpected argument '--listen' found", ARGS("doctor", "--listen=stdio"));
     expect_usage("unexpected argument 'doctor' found", ARGS("--metrics", "doctor"));

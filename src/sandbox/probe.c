@@ -1,0 +1,73 @@
+#include "sandbox/probe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#define PROBE_NAME ".exec-server-probe"
+#define PROBE_PATH_MAX 4096
+
+/* Whether a file can be made in a directory; it is removed again. */
+static bool probe_can_create(const char *dir, const char *name) {
+    char path[PROBE_PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, name);
+    _cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return false;
+    (void)unlink(path);
+    return true;
+}
+
+static bool probe_can_open(const char *path, int flags) {
+    _cleanup_close_ int fd = open(path, flags | O_CLOEXEC);
+    return fd >= 0;
+}
+
+/* What can be written to can be, but for the protected names in a directory. */
+static int probe_writable(const char *path, struct fault *f) {
+    char guarded[PROBE_PATH_MAX];
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return fault_os(f, FAULT_LOST, errno, "trial: %s", path);
+    if (!S_ISDIR(st.st_mode))
+        return probe_can_open(path, O_WRONLY) ? 0
+                                              : fault_os(f, FAULT_LOST, errno, "trial: %s", path);
+    if (!probe_can_create(path, PROBE_NAME))
+        return fault_os(f, FAULT_LOST, errno, "trial: %s", path);
+    snprintf(guarded, sizeof guarded, "%s/%s", path, plan_protected[0]);
+    if (probe_can_create(guarded, PROBE_NAME))
+        return fault_text(f, FAULT_LOST, "trial: %s could be written to", guarded);
+    return 0;
+}
+
+static int probe_entry(const struct plan_entry *entry, struct fault *f) {
+    if (entry->access == PLAN_WRITE)
+        return probe_writable(entry->path, f);
+    bool open_ = probe_can_open(entry->path, O_RDONLY);
+    if (open_ != (entry->access == PLAN_READ))
+        return fault_text(f, FAULT_LOST, "trial: %s could%s be opened", entry->path,
+                          open_ ? "" : " not");
+    return 0;
+}
+
+static int probe_network(enum plan_network network, struct fault *f) {
+    _cleanup_close_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool may = network != PLAN_NET_RESTRICTED;
+    if (may && fd < 0)
+        return fault_os(f, FAULT_LOST, errno, "trial: socket");
+    return may == (fd >= 0) ? 0 : fault_text(f, FAULT_LOST, "trial: the network could be used");
+}
+
+int probe_check(const struct launch_request *q, struct fault *f) {
+    const struct plan *p = &q->plan;
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < p->entry_count; i++)
+        r = probe_entry(&p->entries[i], f);
+    if (r == 0 && p->confine_files && probe_can_create("/", PROBE_NAME))
+        r = fault_text(f, FAULT_LOST, "trial: / could be written to");
+    if (r == 0 && p->confine_files && !probe_can_open("/proc/self/stat", O_RDONLY))
+        r = fault_os(f, FAULT_LOST, errno, "trial: /proc/self/stat");
+    return r == 0 ? probe_network(p->network, f) : r;
+}
