@@ -223,8 +223,9 @@ static int file_try_root(const struct fs_devices *d, const char *path, struct fs
         .resolve = RESOLVE_CACHED | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
     };
     _cleanup_close_ int fd = (int)syscall(SYS_openat2, d->root, path + 1, &how, sizeof how);
+    /* The kernel also says EAGAIN where something is mounted in another namespace: a sandbox. */
     if (fd < 0)
-        return errno == EXDEV ? -EXDEV : -EAGAIN;
+        return errno == EXDEV || errno == EAGAIN ? -EXDEV : -EAGAIN;
     return file_take_quick(d, &fd, f);
 }
 

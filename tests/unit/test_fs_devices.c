@@ -388,6 +388,40 @@ static void other_systems(void **state) {
     in_child(tmpfs_and_overlay);
 }
 
+/* A sandbox may have mounted something over the directory, where nobody else sees it. */
+static int mounted_elsewhere(void) {
+    int ready[2];
+    char byte;
+    CHECK(pipe(ready) == 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (own_mounts() == 0 && mount("none", at("d"), "tmpfs", 0, NULL) == 0)
+            (void)!write(ready[1], "r", 1);
+        close(ready[1]);
+        pause();
+        _exit(0);
+    }
+    close(ready[1]);
+    CHECK(pid > 0 && read(ready[0], &byte, 1) == 1);
+    fs_devices_hold_root(&known);
+    struct fs_file f = try_open(at("d/file"));
+    close(f.fd);
+    fs_devices_fini(&known);
+    kill(pid, SIGKILL);
+    CHECK(waitpid(pid, NULL, 0) == pid);
+    return 0;
+}
+
+static void mounts_of_others(void **state) {
+    (void)state;
+    needs_root();
+    make_dir("d");
+    make_file("d/file", "content");
+    needs_quick_scratch();
+    in_child(mounted_elsewhere);
+}
+
 static int no_proc(void) {
     struct fs_file f = FS_FILE_NONE;
     CHECK(chroot(scratch) == 0 && chdir("/") == 0);
@@ -409,6 +443,7 @@ int main(void) {
         scratch_test(many_threads),    scratch_test(quick_reads), scratch_test(quick_refuses),
         scratch_test(opening_teaches), scratch_test(cold_data),   scratch_test(access_times),
         scratch_test(keeps_the_file),  scratch_test(permissions), scratch_test(other_systems),
+        scratch_test(mounts_of_others),
         scratch_test(without_proc),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
