@@ -2,13 +2,14 @@
 //
 //   driver MEASURE [--port N] [--pid N] [--count N] [--warmup N] [--window N] [--millis N]
 //                  [--bytes N] [--entries N] [--path PATH] [--sandbox JSON] [--cwd URI] [--tty]
-//                  [--verify] [-- COMMAND...]
+//                  [--verify] [--cpu N] [--server-cpu N] [-- COMMAND...]
 #include "machine.h"
 #include "measure.h"
 #include "util.h"
 
 #include <errno.h>
 #include <getopt.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -72,13 +73,14 @@ static uint64_t parse_number(const char *text, uint64_t max) {
 
 static void parse_options(int argc, char **argv, struct measure_options *o) {
     static const struct option table[] = {
-        {"port", required_argument, NULL, 'p'},    {"pid", required_argument, NULL, 'i'},
-        {"count", required_argument, NULL, 'c'},   {"warmup", required_argument, NULL, 'w'},
-        {"window", required_argument, NULL, 'n'},  {"millis", required_argument, NULL, 'm'},
-        {"bytes", required_argument, NULL, 'b'},   {"path", required_argument, NULL, 'f'},
-        {"entries", required_argument, NULL, 'e'}, {"sandbox", required_argument, NULL, 's'},
-        {"cwd", required_argument, NULL, 'd'},     {"tty", no_argument, NULL, 't'},
-        {"verify", no_argument, NULL, 'v'},        {NULL, 0, NULL, 0},
+        {"port", required_argument, NULL, 'p'},       {"pid", required_argument, NULL, 'i'},
+        {"count", required_argument, NULL, 'c'},      {"warmup", required_argument, NULL, 'w'},
+        {"window", required_argument, NULL, 'n'},     {"millis", required_argument, NULL, 'm'},
+        {"bytes", required_argument, NULL, 'b'},      {"path", required_argument, NULL, 'f'},
+        {"entries", required_argument, NULL, 'e'},    {"sandbox", required_argument, NULL, 's'},
+        {"cwd", required_argument, NULL, 'd'},        {"tty", no_argument, NULL, 't'},
+        {"verify", no_argument, NULL, 'v'},           {"cpu", required_argument, NULL, 'u'},
+        {"server-cpu", required_argument, NULL, 'U'}, {NULL, 0, NULL, 0},
     };
     int c;
 
@@ -97,6 +99,8 @@ static void parse_options(int argc, char **argv, struct measure_options *o) {
         case 'd': o->cwd = optarg; break;
         case 't': o->tty = 1; break;
         case 'v': o->verify = 1; break;
+        case 'u': o->cpu = (int)parse_number(optarg, CPU_SETSIZE - 1); break;
+        case 'U': o->server_cpu = (int)parse_number(optarg, CPU_SETSIZE - 1); break;
         default: exit(2);
         }
     }
@@ -104,12 +108,18 @@ static void parse_options(int argc, char **argv, struct measure_options *o) {
 }
 
 int main(int argc, char **argv) {
-    struct measure_options o = {
-        .count = 100, .warmup = 10, .window = 8, .millis = 1000, .bytes = 1 << 20};
+    struct measure_options o = {.count = 100,
+                                .warmup = 10,
+                                .window = 8,
+                                .millis = 1000,
+                                .bytes = 1 << 20,
+                                .cpu = -1,
+                                .server_cpu = -1};
 
     if (argc < 2)
         fail("usage: driver MEASURE [OPTIONS] [-- COMMAND...]");
     parse_options(argc - 1, argv + 1, &o);
+    pin_to(o.cpu);
     alarm(TIME_LIMIT_S);
     for (size_t i = 0; i < sizeof MEASURES / sizeof MEASURES[0]; i++) {
         if (strcmp(argv[1], MEASURES[i].name) != 0)

@@ -168,6 +168,7 @@ static void answer_messages(const char *name, void (*work)(const char *path),
     pid = fork_checked();
     if (pid == 0) {
         close(fd[0]);
+        pin_to(o->server_cpu);
         while (read_all(fd[1], text, sizeof text)) {
             if (work != NULL)
                 work(o->path);
@@ -284,6 +285,7 @@ void machine_echo(const struct measure_options *o) {
     pid = fork_checked();
     if (pid == 0) {
         close(fd[0]);
+        pin_to(o->server_cpu);
         echo_relay(fd[1], o->tty);
         _exit(0);
     }

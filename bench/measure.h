@@ -20,6 +20,8 @@ struct measure_options {
     const char *cwd;     // URI of the commands' working directory; NULL: the root
     int tty;             // through a PTY instead of pipes
     int verify;          // decode and compare every byte; not for timing
+    int cpu;             // the client runs there; -1: anywhere
+    int server_cpu;      // the other side of a bare loop runs there; -1: anywhere
     char **command;      // server command line for measure_startup, NULL at the end
 };
 

@@ -31,20 +31,25 @@ def bar_text(figure):
         parts.append(f">= {figure.times:g}x")
     if figure.limit is not None:
         parts.append(f"<= {number(figure.limit, figure.unit)}")
+    if figure.bare is not None:
+        parts.append(f"<= {figure.bare:g}x machine")
     return ", ".join(parts)
 
 
-def verdict_of(figure, ours, ratio, names):
+def verdict_of(figure, ours, ratio, machine, names):
     """PASS, FAIL, or nothing where there is no bar to judge by or nobody to be judged."""
-    if (figure.times is None and figure.limit is None) or "ours" not in names:
+    absolute = figure.limit is not None or figure.bare is not None
+    if (figure.times is None and not absolute) or "ours" not in names:
         return ""
     if ours is None:
         return "FAIL"
     if figure.limit is not None and ours > figure.limit:
         return "FAIL"
+    if figure.bare is not None and (machine is None or ours > figure.bare * machine):
+        return "FAIL"
     if figure.times is not None:
         if "reference" not in names:
-            return "PASS" if figure.limit is not None else "no reference"
+            return "PASS" if absolute else "no reference"
         if ratio is None or ratio < figure.times:
             return "FAIL"
     return "PASS"
@@ -57,12 +62,13 @@ def judge(results, groups, names):
         figure = FIGURES[key]
         ours, reference = results.get(key, "ours"), results.get(key, "reference")
         ratio = ratio_of(figure, ours, reference)
-        verdict = verdict_of(figure, ours, ratio, names)
+        machine = results.get(key, "machine")
+        verdict = verdict_of(figure, ours, ratio, machine, names)
         if verdict and group in results.errors:
             verdict = "FAIL"
         rows.append({
             "figure": key, "title": figure.title, "unit": figure.unit, "ours": ours,
-            "reference": reference, "ratio": ratio, "machine": results.get(key, "machine"),
+            "reference": reference, "ratio": ratio, "machine": machine,
             "bar": bar_text(figure), "times": figure.times, "verdict": verdict,
             "rounds": results.values.get(key, {}),
         })

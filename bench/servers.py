@@ -57,6 +57,12 @@ class Server:
         with open(f"/proc/{self.pid}/status", encoding="ascii") as status:
             return int(re.search(r"VmRSS:\s+(\d+) kB", status.read())[1]) * 1024
 
+    def pin(self, cpu):
+        """All its threads run there from now on, and those that they make."""
+        for thread in os.listdir(f"/proc/{self.pid}/task"):
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setaffinity(int(thread), {cpu})
+
     def stop(self):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)

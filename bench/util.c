@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,6 +110,17 @@ void process_forget_peak(pid_t pid) {
     if (fd < 0 || write(fd, "5", 1) != 1)
         fail("%s: %s", path, strerror(errno));
     close(fd);
+}
+
+void pin_to(int cpu) {
+    cpu_set_t set;
+
+    if (cpu < 0)
+        return;
+    CPU_ZERO(&set);
+    CPU_SET((size_t)cpu, &set);
+    if (sched_setaffinity(0, sizeof set, &set) != 0)
+        fail("CPU %d: %s", cpu, strerror(errno));
 }
 
 void send_unpaced(int fd) {

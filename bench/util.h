@@ -28,6 +28,9 @@ uint64_t process_rss(pid_t pid);
 uint64_t process_peak(pid_t pid);
 void process_forget_peak(pid_t pid);
 
+// The calling process runs on that CPU from now on; -1: wherever it does.
+void pin_to(int cpu);
+
 // Reads the whole file of at most `cap` - 1 bytes into `out` and terminates it.
 void read_small_file(const char *path, char *out, size_t cap);
 
