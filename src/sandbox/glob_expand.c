@@ -137,15 +137,14 @@ static int walk_begin(struct glob_walk *w, const struct glob_set *s, const char 
     }
     uint32_t depth = walk_skip(w, below);
     bool deep = w->v->max_depth != 0 && depth > w->v->max_depth;
-    r = deep || !glob_run_alive(&w->run) ? 1 : glob_run_save(&w->run, &at);
-    if (r == 0) {
+    if (deep || !glob_run_alive(&w->run) || (r = glob_run_save(&w->run, &at)) < 0) {
+        close(fd);
+    } else {
         r = walk_dir(w, fd, len == 1 ? 0 : len, depth, &at);
         free(at.nodes);
-    } else {
-        close(fd);
     }
     glob_run_fini(&w->run);
-    return MIN(r, 0);
+    return r;
 }
 
 int glob_expand(const struct glob_set *s, const char *dir, const char *below,

@@ -271,7 +271,7 @@ static _Noreturn void init_helper(const struct init_args *a) {
     if (r < 0)
         _exit(1);
     init_report(a->shared, LAUNCH_RUNNING, -1);
-    int code = probe ? 0 : a->helper(a->q, LAUNCH_CONTROL_FD);
+    int code = probe ? 0 : a->helper(a->l, LAUNCH_CONTROL_FD);
     a->shared->outcome.status = (code & 0xff) << 8;
     atomic_store(&a->shared->ended, true);
     _exit(0);

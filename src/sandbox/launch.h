@@ -29,6 +29,7 @@
 
 #include "sandbox/fault.h"
 #include "sandbox/launch_request.h"
+#include "sandbox/layout.h"
 
 #define LAUNCH_REQUEST_FD 3
 #define LAUNCH_CONTROL_FD 4
@@ -61,7 +62,7 @@ struct launch_outcome {
 };
 
 /* What to run instead of a command: its result is the exit status. */
-typedef int launch_helper_fn(const struct launch_request *q, int channel);
+typedef int launch_helper_fn(const struct layout *l, int channel);
 
 /* The arguments that make this program a launcher. */
 extern char *const launch_argv[];

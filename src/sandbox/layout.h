@@ -1,16 +1,15 @@
 #pragma once
 /*
- * From a plan to what is to be mounted where: paths are looked up, links followed, mount points for
- * missing protected names made. All of it happens before anything is
+ * From a plan to what is to be mounted where: asks the policy (sandbox/access.h), and makes mount
+ * points for protected names that are missing. All of it happens before anything is
  * confined, with the rights the command will have; the mounts compare what they find with what was
  * found here.
  */
 
 #include "base/synthlist.h"
+#include "sandbox/access.h"
 #include "sandbox/fault.h"
-#include "sandbox/glob.h"
 #include "sandbox/launch_request.h"
-#include "sandbox/locate.h"
 
 enum layout_kind {
     LAYOUT_READ,  /* what is there, read-only */
@@ -33,15 +32,6 @@ struct layout_step {
     size_t reopened_count;
 };
 
-/* Patterns of what is to be denied, below one directory. */
-struct layout_glob {
-    const char *dir; /* without links */
-    uint32_t max_depth;
-    struct glob_set set; /* its memory goes with the process */
-};
-
-struct rules;
-
 struct layout {
     bool confine;     /* there are mounts at all */
     bool artificial;  /* a new root that holds only what is granted */
@@ -52,10 +42,8 @@ struct layout {
     size_t step_count;
     const struct locate_link *links; /* to make in an artificial root */
     size_t link_count;
-    const struct layout_glob *globs; /* to expand in the finished view */
-    size_t glob_count;
-    const struct rules *rules;
-    const char *cwd; /* without links */
+    struct access *access; /* what all this was made from */
+    const char *cwd;       /* without links */
 };
 
 /* 0, or -errno with the fault noted. Memory comes from `a`. `list` as of synth_make(). */

@@ -59,19 +59,21 @@ static int kernel_mount(struct layout_maker *m, struct str line) {
     const char *path = kernel_unescape(m, kernel_word(line, 4));
     if (path == NULL)
         return fault_os(m->f, FAULT_POLICY, ENOMEM, "mounts");
-    if (rules_region(&m->rules, path) != RULES_WRITE || rules_exact(&m->rules, path) != NULL ||
+    if (rules_region(m->rules, path) != RULES_WRITE || rules_exact(m->rules, path) != NULL ||
         locate_inside(path, "/proc") || lstat(path, &st) < 0)
         return 0;
-    return layout_carve(m, path, &st, false);
+    return rules_add(m->rules, path, PLAN_READ, &st) == NULL
+               ? fault_os(m->f, FAULT_POLICY, ENOMEM, "%s", path)
+               : 0;
 }
 
 /* Root, or a writable root that is everything. */
 static bool kernel_concerns(const struct layout_maker *m) {
     bool writes = false;
-    for (size_t i = 0; i < m->rules.sorted; i++)
-        writes |= m->rules.list[i].access == PLAN_WRITE && m->rules.list[i].is_dir;
+    for (size_t i = 0; i < m->rules->sorted; i++)
+        writes |= m->rules->list[i].access == PLAN_WRITE && m->rules->list[i].is_dir;
     return m->q->backend != LAUNCH_LANDLOCK &&
-           ((writes && geteuid() == 0) || rules_region(&m->rules, "/") == RULES_WRITE);
+           ((writes && geteuid() == 0) || rules_region(m->rules, "/") == RULES_WRITE);
 }
 
 int layout_kernel_mounts(struct layout_maker *m) {
@@ -91,6 +93,6 @@ int layout_kernel_mounts(struct layout_maker *m) {
         r = kernel_mount(m, (struct str){text.p + at, len});
         at += len + 1;
     }
-    rules_sort(&m->rules);
+    rules_sort(m->rules);
     return r;
 }

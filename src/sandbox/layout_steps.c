@@ -27,7 +27,7 @@ static struct layout_step *steps_add(struct steps *s, enum layout_kind kind, con
 
 /* Whether it would be in our own /dev, which has not the host's files. */
 static bool steps_in_dev(const struct layout_maker *m, const char *path) {
-    const struct rules_rule *above = rules_above(&m->rules, path);
+    const struct rules_rule *above = rules_above(m->rules, path);
     bool granted =
         above != NULL && above->access == PLAN_WRITE && locate_inside(above->path, "/dev");
     return !granted && locate_inside(path, "/dev");
@@ -42,7 +42,7 @@ static struct layout_step *steps_rule(struct steps *s, enum layout_kind kind,
     step->dev = rule->dev;
     step->ino = rule->ino;
     step->known = true;
-    enum rules_region above = rules_region_above(&s->m->rules, rule->path);
+    enum rules_region above = rules_region_above(s->m->rules, rule->path);
     step->ours = above == RULES_INVISIBLE || above == RULES_DENY || steps_in_dev(s->m, rule->path);
     return step;
 }
@@ -53,7 +53,7 @@ static struct layout_step *steps_rule(struct steps *s, enum layout_kind kind,
  * have another name when the next command starts.
  */
 static int steps_pin(struct steps *s, const struct rules_rule *rule) {
-    const struct rules_rule *root = rules_above(&s->m->rules, rule->path);
+    const struct rules_rule *root = rules_above(s->m->rules, rule->path);
     if (root == NULL || root->access != PLAN_WRITE || steps_in_dev(s->m, rule->path))
         return 0;
     const char *p = rule->path + (strcmp(root->path, "/") == 0 ? 0 : strlen(root->path));
@@ -72,11 +72,12 @@ static bool steps_is_base(const struct rules_rule *rule) {
 }
 
 static int steps_of_rule(struct steps *s, const struct rules_rule *rule) {
-    enum rules_region above = rules_region_above(&s->m->rules, rule->path);
-    if (rule->dropped || steps_is_base(rule))
+    enum rules_region above = rules_region_above(s->m->rules, rule->path);
+    if (rule->dropped || rule->absent || steps_is_base(rule) ||
+        (rule->access == PLAN_DENY && above == RULES_INVISIBLE)) /* it is not in the view at all */
         return 0;
     bool ok = true;
-    switch (rule->access) {
+    switch (rule->empty ? PLAN_READ : rule->access) {
     case PLAN_DENY: ok = steps_rule(s, LAYOUT_DENY, rule) != NULL; break;
     case PLAN_WRITE: ok = steps_rule(s, LAYOUT_WRITE, rule) != NULL; break;
     case PLAN_READ:
@@ -114,7 +115,7 @@ static void steps_sort(struct steps *s) {
 static bool steps_reopens(struct steps *s, const struct layout_step *deny,
                           const struct layout_step *w) {
     return w->kind == LAYOUT_WRITE && locate_inside(w->path, deny->path) &&
-           strcmp(rules_above(&s->m->rules, w->path)->path, deny->path) == 0;
+           strcmp(rules_above(s->m->rules, w->path)->path, deny->path) == 0;
 }
 
 static int steps_reopen(struct steps *s, struct layout_step *deny) {
@@ -145,18 +146,27 @@ static int steps_reopen_all(struct steps *s) {
     return r;
 }
 
+/* Whether the view has nothing at a place but what is made there. */
+static bool steps_is_bare(const struct layout_maker *m, const char *place) {
+    const struct rules_rule *rule = rules_above(m->rules, place);
+    if (rule != NULL && rule->access == PLAN_DENY)
+        return rules_region_above(m->rules, rule->path) == RULES_INVISIBLE;
+    return rules_region_above(m->rules, place) == RULES_INVISIBLE;
+}
+
 /* Links that lead to what is granted, where there is nothing else. */
 static int steps_links(struct layout_maker *m) {
     struct layout *out = m->out;
-    struct locate_link *links = arena_calloc(m->a, m->item_count * LOCATE_LINKS_MAX, sizeof *links);
+    const struct access *x = out->access;
+    struct locate_link *links = arena_calloc(m->a, x->item_count * LOCATE_LINKS_MAX, sizeof *links);
     if (links == NULL)
         return -ENOMEM;
-    for (size_t i = 0; i < m->item_count; i++) {
-        const struct layout_item *item = &m->items[i];
+    for (size_t i = 0; i < x->item_count; i++) {
+        const struct access_item *item = &x->items[i];
         for (size_t k = 0; item->at.state == LOCATE_FOUND && k < item->at.link_count; k++) {
             const char *place = item->at.links[k].place;
-            if (rules_region_above(&m->rules, place) == RULES_INVISIBLE &&
-                item->access != PLAN_DENY && !locate_inside(place, "/dev"))
+            if (steps_is_bare(m, place) && item->access != PLAN_DENY &&
+                !locate_inside(place, "/dev"))
                 links[out->link_count++] = item->at.links[k];
         }
     }
@@ -167,7 +177,7 @@ static int steps_links(struct layout_maker *m) {
 /* What the root is made of. */
 static void steps_base(struct layout_maker *m) {
     struct layout *out = m->out;
-    const struct rules *rules = &m->rules;
+    const struct rules *rules = m->rules;
     const struct rules_rule *dev = rules_exact(rules, "/dev");
     enum rules_region root = rules_region(rules, "/");
     out->artificial = root == RULES_INVISIBLE;
@@ -181,8 +191,8 @@ int layout_steps(struct layout_maker *m) {
     struct steps s = {.m = m};
     int r = 0;
     steps_base(m);
-    for (size_t i = 0; r == 0 && i < m->rules.sorted; i++)
-        r = steps_of_rule(&s, &m->rules.list[i]);
+    for (size_t i = 0; r == 0 && i < m->rules->sorted; i++)
+        r = steps_of_rule(&s, &m->rules->list[i]);
     if (r == 0) {
         steps_sort(&s);
         r = steps_reopen_all(&s);

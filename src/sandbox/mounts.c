@@ -250,7 +250,8 @@ static int mounts_all(struct mounts *m, int host_dev) {
         r = mounts_proc(m);
     if (r == 0)
         r = mounts_enter(m);
-    return r == 0 && m->l->glob_count > 0 ? mounts_globs(m) : r;
+    bool globs = m->q->mode == LAUNCH_COMMAND && m->l->access->glob_count > 0;
+    return r == 0 && globs ? mounts_globs(m) : r;
 }
 
 int mounts_build(const struct launch_request *q, const struct layout *l, struct fault *f) {

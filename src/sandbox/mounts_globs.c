@@ -1,6 +1,5 @@
 #include "sandbox/mounts_model.h"
 
-#include "sandbox/rules.h"
 #include "sandbox/sys.h"
 
 #include <errno.h>
@@ -24,7 +23,7 @@
 
 struct look {
     struct mounts *m;
-    const struct layout_glob *glob; /* being expanded */
+    const struct access_glob *glob; /* being expanded */
     size_t matches;                 /* of it */
     dev_t masks;                    /* device of what is masked */
     int watch;                      /* inotify; -1: none */
@@ -48,8 +47,7 @@ static int look_open(struct look *l, const struct glob_match *f) {
         errno = r < 0 ? -r : ENOENT;
         return -1;
     }
-    enum rules_region region = rules_region(l->m->l->rules, at.path);
-    if (region == RULES_INVISIBLE || region == RULES_DENY) {
+    if (access_is_hidden(l->m->l->access, at.path)) {
         errno = ENOENT;
         return -1;
     }
@@ -63,8 +61,7 @@ static int look_found(void *arg, const struct glob_match *f) {
         return fault_text(l->m->f, FAULT_GLOB,
                           "unreadable glob expansion for %s matched more than %d paths",
                           l->glob->dir, GLOB_MATCHES_MAX);
-    enum rules_region region = rules_region(l->m->l->rules, f->path);
-    if (!f->is_link && (region == RULES_INVISIBLE || region == RULES_DENY))
+    if (!f->is_link && access_is_hidden(l->m->l->access, f->path))
         return 0;
     _cleanup_close_ int place = look_open(l, f);
     struct stat st;
@@ -126,9 +123,9 @@ static const char *look_path(const struct look *l, int wd) {
 static int look_at(struct look *l, const char *path) {
     size_t budget = GLOB_ENTRIES_MAX;
     int r = 0;
-    const struct layout *layout = l->m->l;
-    for (size_t i = 0; r == 0 && i < layout->glob_count; i++) {
-        const struct layout_glob *g = l->glob = &layout->globs[i];
+    const struct access *x = l->m->l->access;
+    for (size_t i = 0; r == 0 && i < x->glob_count; i++) {
+        const struct access_glob *g = l->glob = &x->globs[i];
         const char *below = NULL;
         if (path != NULL && !locate_inside(path, g->dir))
             continue;

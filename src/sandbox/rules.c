@@ -110,12 +110,3 @@ void rules_prune_reads(struct rules *r) {
             rule->dropped = true;
     }
 }
-
-void rules_prune(struct rules *r) {
-    rules_prune_reads(r);
-    for (size_t i = 0; i < r->sorted; i++) {
-        struct rules_rule *rule = &r->list[i];
-        if (rule->access == PLAN_DENY && rules_region_above(r, rule->path) == RULES_INVISIBLE)
-            rule->dropped = true;
-    }
-}

@@ -24,8 +24,10 @@ struct rules_rule {
     enum plan_access access;
     bool dropped; /* changes nothing */
     bool is_dir;
-    bool empty; /* there is nothing but a place that was made to be mounted on */
-    dev_t dev;  /* what it was when it was looked at */
+    bool absent; /* nothing is there: the rule is for what may come, and nothing is mounted */
+    bool guard;  /* keeps something in a writable root as it is, or from coming into being */
+    bool empty;  /* there is nothing but a place that was made to be mounted on */
+    dev_t dev;   /* what it was when it was looked at */
     ino_t ino;
 };
 
@@ -54,7 +56,5 @@ struct rules_rule *rules_above(const struct rules *r, const char *path);
 enum rules_region rules_region(const struct rules *r, const char *path);
 enum rules_region rules_region_above(const struct rules *r, const char *path);
 
-/* Drops what changes nothing: a read below a deny, a deny where nothing is visible; or only the
- * former. */
-void rules_prune(struct rules *r);
+/* Drops what changes nothing: a read below a deny. */
 void rules_prune_reads(struct rules *r);

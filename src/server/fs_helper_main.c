@@ -131,12 +131,9 @@ static int helper_serve(int channel, const struct fs_call_gate *gate, struct str
     return r;
 }
 
-int fs_helper_main(const struct launch_request *q, int channel) {
+int fs_helper_main(const struct layout *l, int channel) {
     static char packet[FS_CALL_BYTES_MAX];
-    struct fs_gate *g = fs_gate_new(&q->plan);
-    if (g == NULL)
-        return 1;
-    const struct fs_call_gate gate = fs_gate_calls(g);
+    const struct fs_call_gate gate = fs_gate_calls(l->access);
     for (int r = 0; r == 0;) {
         _cleanup_close_ int fd = -1;
         ssize_t n = fs_helper_receive(channel, packet, sizeof packet, &fd);

@@ -8,7 +8,7 @@
 #include "sandbox/launch.h"
 
 /* As of launch_main(). */
-int fs_helper_main(const struct launch_request *q, int channel);
+int fs_helper_main(const struct layout *l, int channel);
 
 /*
  * One packet with at most one descriptor. Bytes, 0 at the end, or -errno (-EMFILE: the packet is

@@ -161,17 +161,18 @@ FAULTS = [
         "        err_fini(&j->err);\n",
         [e2e(r"fs/\w+ succeeded", "test_sandbox_start.py::test_no_backend")]),
     Fault(
-        "ignored-pattern", "the helper lets a denied pattern pass", "src/server/fs_gate.c",
-        "        if (!deep && glob_match(&glob->set, below) != 0)\n            return true;\n",
-        "        (void)below, (void)deep;\n",
+        "ignored-pattern", "the helper lets a denied pattern pass",
+        "src/sandbox/access_globs.c",
+        "        if (!deep && glob_match(&glob->set, path + n + 1) != 0)\n            return true;\n",
+        "        (void)deep;\n",
         [e2e(r"fs/readFile succeeded", "test_sandbox_files.py::test_patterns")]),
     Fault(
         "unfiltered", "neither Landlock nor seccomp confine a command", "src/sandbox/command.c",
         "    if (command_confine(c) < 0)\n        return;\n", "    (void)command_confine;\n",
         [e2e(r"test_rows", "test_sandbox_matrix.py::test_rows[credentials and seccomp-plain-WW]")]),
     Fault(
-        "unprotected-name", "the place of a missing .git is not held", "src/sandbox/layout.c",
-        "        return layout_hold_place(m, path);\n    if (error != 0) {",
+        "unprotected-name", "the place of a missing .git is not held", "src/sandbox/access.c",
+        "        return make_guard(m, path, NULL);\n    if (error != 0) {",
         "        return 0;\n    if (error != 0) {",
         [e2e(r"assert",
              "test_sandbox_scenarios.py::test_missing_names_are_empty_and_read_only")]),

@@ -69,9 +69,9 @@ static _Noreturn void run_die(const char *what) {
 }
 
 /* What LAUNCH_HELPER runs here: answers one request for a file's first bytes. */
-static int run_helper(const struct launch_request *q, int channel) {
+static int run_helper(const struct layout *l, int channel) {
     char path[4096], text[4096];
-    (void)q;
+    (void)l;
     ssize_t n = recv(channel, path, sizeof path - 1, 0);
     if (n <= 0)
         return 3;

@@ -272,6 +272,8 @@ static void expansion_ends_early(void **state) {
     struct found f = {.answer = -EPIPE};
     assert_int_equal(expand("*.env", 0, 100, &f), -EPIPE);
     assert_int_equal(f.count, 1);
+    f = (struct found){.answer = 7};
+    assert_int_equal(expand("*.env", 0, 100, &f), 7);
     f = (struct found){0};
     assert_int_equal(expand("*.env", 0, 3, &f), -E2BIG);
     f = (struct found){0};

@@ -1,0 +1,107 @@
+#include "sandbox/access_model.h"
+
+#include <errno.h>
+
+/* Our own /dev and /proc: what is not a device would vanish with the sandbox. */
+static bool may_be_private(const struct access *x, const char *path, mode_t mode) {
+    const struct rules_rule *rule = rules_exact(&x->rules, path);
+    if (rule == NULL)
+        rule = rules_above(&x->rules, path);
+    bool writable = rule != NULL && rule->access == PLAN_WRITE;
+    if (locate_inside(path, "/proc"))
+        return true;
+    if (!locate_inside(path, "/dev") || S_ISCHR(mode))
+        return false;
+    return !writable || !(locate_inside(rule->path, "/dev") || locate_inside(path, "/dev/shm"));
+}
+
+static bool may_has_rule_below(const struct access *x, const char *path) {
+    for (size_t i = 0; i < x->rules.sorted; i++) {
+        const char *p = x->rules.list[i].path;
+        if (locate_inside(p, path) && strcmp(p, path) != 0)
+            return true;
+    }
+    return false;
+}
+
+/* What is mounted, or holds a place, keeps its name. */
+static int may_take(const struct access *x, const struct access_query *q) {
+    bool above = rules_region_above(&x->rules, q->path) == RULES_WRITE;
+    if (rules_exact(&x->rules, q->path) != NULL)
+        return above && rules_region(&x->rules, q->path) == RULES_WRITE ? -EBUSY : -EROFS;
+    if (!q->tree || !S_ISDIR(q->mode))
+        return 0;
+    if (may_has_rule_below(x, q->path))
+        return -EBUSY;
+    return access_holds_match(x, q->path) ? -EACCES : 0;
+}
+
+/* What the kernel says by itself: there is a directory already, or nothing to take. */
+static bool may_be_idle(const struct access_query *q) {
+    return (q->need == ACCESS_MAKE && q->mode != 0) || (q->need == ACCESS_TAKE && q->mode == 0);
+}
+
+static int may_change(const struct access *x, const struct access_query *q) {
+    if (may_be_idle(q))
+        return 0;
+    if (may_be_private(x, q->path, q->mode))
+        return -EROFS;
+    if (locate_inside(q->path, "/dev"))
+        return 0;
+    switch (rules_region(&x->rules, q->path)) {
+    case RULES_READ: {
+        bool file = S_ISREG(q->mode) && rules_exact(&x->rules, q->path) != NULL;
+        return !file && q->is_readonly != NULL && q->is_readonly(q->arg) ? 0 : -EROFS;
+    }
+    case RULES_DENY: return -EACCES;
+    case RULES_INVISIBLE: /* the root is read-only */
+    case RULES_WRITE: break;
+    }
+    return 0;
+}
+
+static int may_read(const struct access *x, const struct access_query *q) {
+    if (rules_region(&x->rules, q->path) != RULES_DENY)
+        return 0;
+    return q->mode != 0 ? -EACCES : -ENOENT;
+}
+
+int access_may(struct access *x, const struct access_query *q) {
+    int r = 0;
+    if (q->need == ACCESS_LOOK)
+        return 0;
+    r = q->need == ACCESS_READ ? may_read(x, q) : may_change(x, q);
+    if (r == 0 && q->need == ACCESS_TAKE && q->mode != 0)
+        r = may_take(x, q);
+    if (r < 0 || may_be_idle(q))
+        return r;
+    if (!S_ISDIR(q->mode) && q->need != ACCESS_MAKE && access_matches(x, q->path))
+        return -EACCES;
+    return access_is_target(x, q->path) ? -EACCES : 0;
+}
+
+bool access_is_unseen(const struct access *x, const char *path) {
+    const struct rules_rule *rule = rules_exact(&x->rules, path);
+    if (rule == NULL)
+        rule = rules_above(&x->rules, path);
+    return rule != NULL && rule->access == PLAN_DENY &&
+           rules_region_above(&x->rules, rule->path) == RULES_INVISIBLE &&
+           !may_has_rule_below(x, rule->path);
+}
+
+bool access_is_hidden(const struct access *x, const char *path) {
+    enum rules_region region = rules_region(&x->rules, path);
+    return region == RULES_INVISIBLE || region == RULES_DENY;
+}
+
+int access_missing(const struct access *x, enum access_need need, const char *path,
+                   size_t existing) {
+    const struct rules_rule *rule = rules_above(&x->rules, path);
+    bool change = need != ACCESS_READ && need != ACCESS_LOOK;
+    if (access_is_unseen(x, path))
+        return -EACCES;
+    if (!change || need == ACCESS_TAKE || rule == NULL || rule->access == PLAN_WRITE ||
+        strlen(rule->path) <= existing)
+        return -ENOENT;
+    return rule->access == PLAN_DENY ? -EACCES : -EROFS;
+}
