@@ -17,11 +17,36 @@ static bool may_be_private(const struct access *x, const char *path, mode_t mode
 
 static bool may_has_rule_below(const struct access *x, const char *path) {
     for (size_t i = 0; i < x->rules.sorted; i++) {
-        const char *p = x->rules.list[i].path;
-        if (locate_inside(p, path) && strcmp(p, path) != 0)
+        const struct rules_rule *rule = &x->rules.list[i];
+        if (!rule->dropped && locate_inside(rule->path, path) && strcmp(rule->path, path) != 0)
             return true;
     }
     return false;
+}
+
+/* Whether it is a directory on the way from a denied one to one that is granted below. */
+static bool may_be_between(const struct access *x, const char *path) {
+    if (rules_exact(&x->rules, path) != NULL || rules_region(&x->rules, path) != RULES_DENY)
+        return false;
+    for (size_t i = 0; i < x->rules.sorted; i++) {
+        const struct rules_rule *rule = &x->rules.list[i];
+        if (rule->access == PLAN_WRITE && !rule->absent && locate_inside(rule->path, path))
+            return true;
+    }
+    return false;
+}
+
+/* The same of a path, or of the directory it is in. */
+static bool may_be_on_the_way(const struct access *x, const char *path) {
+    char dir[LOCATE_PATH_MAX];
+    size_t n = (size_t)(strrchr(path, '/') - path);
+    if (may_be_between(x, path))
+        return true;
+    if (n == 0 || n >= sizeof dir)
+        return false;
+    memcpy(dir, path, n);
+    dir[n] = '\0';
+    return may_be_between(x, dir);
 }
 
 /* What is mounted, or holds a place, keeps its name. */
@@ -53,7 +78,7 @@ static int may_change(const struct access *x, const struct access_query *q) {
         bool file = S_ISREG(q->mode) && rules_exact(&x->rules, q->path) != NULL;
         return !file && q->is_readonly != NULL && q->is_readonly(q->arg) ? 0 : -EROFS;
     }
-    case RULES_DENY: return -EACCES;
+    case RULES_DENY: return may_be_on_the_way(x, q->path) ? -EROFS : -EACCES;
     case RULES_INVISIBLE: /* the root is read-only */
     case RULES_WRITE: break;
     }
@@ -63,6 +88,8 @@ static int may_change(const struct access *x, const struct access_query *q) {
 static int may_read(const struct access *x, const struct access_query *q) {
     if (rules_region(&x->rules, q->path) != RULES_DENY)
         return 0;
+    if (S_ISDIR(q->mode) && may_be_between(x, q->path))
+        return 0; /* it has nothing but names that lead to what is granted */
     return q->mode != 0 ? -EACCES : -ENOENT;
 }
 

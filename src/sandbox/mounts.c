@@ -92,7 +92,8 @@ int mounts_mask(struct mounts *m, const char *path, const char *name, int place)
     return sys_attach(mask, place, "") < 0 ? fault_os(m->f, FAULT_MOUNT, errno, "%s", path) : 0;
 }
 
-/* A directory that can be passed through, with the places of what stays writable below it. */
+/* A directory that can be passed through, with the places of what stays writable below it. Those
+ * on the way there can be listed: they hold nothing else. */
 static int mounts_deny_but(struct mounts *m, const struct layout_step *s, int place) {
     static const char *const options[] = {"mode", "0111", NULL};
     _cleanup_close_ int mask = sys_new_mount("tmpfs", options, MOUNTS_EMPTY);
@@ -101,7 +102,7 @@ static int mounts_deny_but(struct mounts *m, const struct layout_step *s, int pl
     size_t skip = strlen(s->path) + 1;
     for (size_t i = 0; i < s->reopened_count; i++) {
         const struct layout_step *w = s->reopened[i];
-        int r = mounts_make_place(mask, w->path + skip, w->is_dir, 0111);
+        int r = mounts_make_place(mask, w->path + skip, w->is_dir, 0555);
         if (r < 0)
             return fault_os(m->f, FAULT_MOUNT, -r, "place of %s", w->path);
     }

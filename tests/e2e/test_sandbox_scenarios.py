@@ -8,6 +8,8 @@ import subprocess
 
 import pytest
 
+from harness.confined import Calls
+from harness.files import os_error
 from harness.sandbox import (BUSY, DENIED, EXISTS, MISSING, PROTECTED, READ_ONLY, Place, place,
                              servers, uri, user, users)
 from harness.waiting import until
@@ -254,6 +256,20 @@ def test_write_below_a_denied_directory(place):
     assert (place.ws / "a/b/n").exists()
 
 
+def test_directory_between_denied_and_granted(place):
+    """It shows the way to what is granted, and nothing else: to commands and to file calls."""
+    place.put("ws/deny/sub/hidden")
+    place.put("ws/deny/sub/deep/f")
+    entries = (R, PR, "d ws/deny", "w ws/deny/sub/deep")
+    tried = place.tries(["ls deny", "ls deny/sub", "cat deny/sub/hidden", "touch deny/sub/x",
+                         "cat deny/sub/deep/f"], *entries)
+    assert tried == [DENIED, "deep", MISSING, READ_ONLY, "content"]
+    calls = Calls(place, *entries)
+    assert list(calls.list(place.ws / "deny/sub")) == ["deep"]
+    assert calls.error("readDirectory", place.ws / "deny") == os_error(13)
+    assert calls.error("writeFile", place.ws / "deny/sub/x", dataBase64="") == os_error(30)
+
+
 def test_workspace_below_a_denied_directory(place):
     place.put("other/f")
     got = place.tries(["ls ..", "touch n", "cat ../other/f", "stat -c %a .."],
@@ -381,7 +397,7 @@ def test_workspace_below_tmp(place):
         assert (below.ws / "n").exists() and not os.path.exists(name)
         assert below.tries(["touch n2", f"touch {name}"], R, PR) == ["ok", READ_ONLY]
         assert below.tries(["touch n3", f"ls {below.base}", "ls /tmp"], R, "d /tmp", PR) == [
-            "ok", DENIED, DENIED]
+            "ok", "ws", DENIED]
     finally:
         below.close()
 

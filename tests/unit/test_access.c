@@ -136,6 +136,17 @@ static void denied(void **state) {
     assert_int_equal(ask(ACCESS_TAKE, "ws/deny", false), 0);
 }
 
+/* Directories on the way to what is granted below a denied one can be listed. */
+static void between_denied_and_granted(void **state) {
+    (void)state;
+    assert_int_equal(BUILD(true, "w ws", "d ws/deny", "w ws/deny/in/open"), 0);
+    ASK({"ws/deny", NO, NO, 0, NO, NO}, {"ws/deny/in", 0, RO, 0, RO, RO},
+        {"ws/deny/in/open", 0, 0, 0, RO, 0}, {"ws/deny/in/x", ENOENT, RO, RO, 0, RO},
+        {"ws/deny/x", ENOENT, NO, NO, 0, NO}, {"ws/deny/in/open/x", 0, 0, 0, 0, 0}, );
+    assert_int_equal(BUILD(true, "w ws", "d ws/deny", "r ws/deny/in/open"), 0);
+    ASK({"ws/deny/in", NO, NO, 0, NO, NO}, {"ws/deny/in/open", NO, NO, 0, NO, NO}, );
+}
+
 /* Neither what is missing nor what it would be in comes into being. */
 static void missing_paths(void **state) {
     (void)state;
@@ -239,6 +250,7 @@ int main(void) {
         TEST(writable_root),
         TEST(protected_names_can_be_granted),
         TEST(denied),
+        TEST(between_denied_and_granted),
         TEST(missing_paths),
         TEST(patterns),
         TEST(nothing_but_what_is_granted),
