@@ -1,5 +1,6 @@
 #include "sandbox/access_model.h"
 
+#include "sandbox/casefold.h"
 #include "sandbox/gitfile.h"
 #include "sandbox/synth.h"
 
@@ -237,6 +238,37 @@ static int make_all_missing(const struct access_maker *m) {
     return r;
 }
 
+/* -- where case is ignored -- */
+
+/* The deepest directory above a path that exists. */
+static void make_existing_dir(const char *path, char out[LOCATE_PATH_MAX]) {
+    struct stat st;
+    size_t n = MIN(strlen(path), (size_t)LOCATE_PATH_MAX - 1);
+    memcpy(out, path, n);
+    do {
+        while (n > 0 && out[--n] != '/')
+            ;
+        n = MAX(n, (size_t)1);
+        out[n] = '\0';
+    } while (n > 1 && (lstat(out, &st) < 0 || !S_ISDIR(st.st_mode)));
+}
+
+static void make_folds(const struct access_maker *m) {
+    char dir[LOCATE_PATH_MAX], last[LOCATE_PATH_MAX] = "";
+    bool folds = false;
+    for (size_t i = 0; i < m->x->rules.sorted; i++) {
+        struct rules_rule *rule = &m->x->rules.list[i];
+        if (rule->access == PLAN_WRITE || rule->dropped)
+            continue;
+        make_existing_dir(rule->path, dir);
+        if (strcmp(dir, last) != 0)
+            folds = casefold_at(dir);
+        strcpy(last, dir);
+        rule->fold = folds;
+        m->x->folds |= folds;
+    }
+}
+
 /* -- all of it -- */
 
 int access_build(struct access *x, const struct plan *p, struct arena *a, struct fault *f) {
@@ -253,5 +285,7 @@ int access_build(struct access *x, const struct plan *p, struct arena *a, struct
         r = make_protect_all(&m);
     if (r == 0)
         r = make_all_missing(&m);
+    if (r == 0)
+        make_folds(&m);
     return r == 0 ? access_globs(x, p, f) : r;
 }

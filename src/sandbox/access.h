@@ -20,7 +20,8 @@ struct access_item {
     struct locate_result at;
 };
 
-/* Denied patterns below one directory. */
+/* Denied patterns below one directory. Where that ignores case there is another one, which does,
+ * too. */
 struct access_glob {
     const char *dir; /* without links; NULL: there is none */
     uint32_t max_depth;
@@ -32,6 +33,7 @@ struct access_targets; /* where links with denied names lead */
 struct access {
     struct arena *a;
     struct rules rules;
+    bool folds; /* some rules are for directories that ignore case */
     struct access_item *items;
     size_t item_count;
     struct access_glob *globs;
@@ -77,6 +79,9 @@ struct access_query {
  * -ENOENT: denied, and not there.
  */
 MUST_CHECK int access_may(struct access *x, const struct access_query *q);
+
+/* What the rules say of a path, also where case is ignored. */
+enum rules_region access_region(const struct access *x, const char *path);
 
 /* Whether a file, or a link, with that path matches a denied pattern. Without memory it does. */
 bool access_matches(const struct access *x, const char *path);

@@ -1,5 +1,7 @@
 #include "sandbox/access_model.h"
 
+#include "sandbox/casefold.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <time.h>
@@ -38,9 +40,13 @@ static const char *globs_below(const struct plan_glob *g) {
     return *p == '/' ? p + 1 : p;
 }
 
-static int globs_add(struct glob_set *set, const struct plan_glob *g, struct fault *f) {
+static int globs_add(struct access *x, struct glob_set *set, const struct plan_glob *g,
+                     struct fault *f) {
     const char *why = NULL;
-    int r = glob_add(set, globs_below(g), &why);
+    char *below = arena_strdup(x->a, str_of(globs_below(g)));
+    for (char *p = below; set->fold && p != NULL && *p != '\0'; p++)
+        *p = (char)(*p >= 'A' && *p <= 'Z' ? *p | 0x20 : *p);
+    int r = below == NULL ? -ENOMEM : glob_add(set, below, &why);
     if (r == -EINVAL)
         return fault_text(f, FAULT_GLOB,
                           "unreadable glob pattern is invalid for %.*s: error parsing glob '%s': "
@@ -65,12 +71,23 @@ static int globs_dir(struct access *x, const struct plan_glob *g, struct fault *
     return 0;
 }
 
+/* Compiles n patterns below `dir`. */
+static int globs_group(struct access *x, const struct plan_glob **globs, size_t n, const char *dir,
+                       bool fold, struct fault *f) {
+    struct access_glob *out = &x->globs[x->glob_count++];
+    *out = (struct access_glob){.dir = dir, .max_depth = globs[0]->max_depth, .set.fold = fold};
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = globs_add(x, &out->set, globs[i], f);
+    return r;
+}
+
 int access_globs(struct access *x, const struct plan *p, struct fault *f) {
     size_t n = p->glob_count;
     if (n == 0)
         return 0;
     const struct plan_glob **globs = arena_calloc(x->a, n, sizeof(struct plan_glob *));
-    x->globs = arena_calloc(x->a, n, sizeof *x->globs);
+    x->globs = arena_calloc(x->a, 2 * n, sizeof *x->globs);
     x->targets = arena_calloc(x->a, 1, sizeof *x->targets);
     if (globs == NULL || x->globs == NULL || x->targets == NULL)
         return fault_os(f, FAULT_GLOB, ENOMEM, "patterns");
@@ -79,26 +96,38 @@ int access_globs(struct access *x, const struct plan *p, struct fault *f) {
     qsort(globs, n, sizeof(struct plan_glob *), globs_compare);
     int r = 0;
     for (size_t i = 0, next; r == 0 && i < n; i = next) {
-        struct access_glob *out = &x->globs[x->glob_count++];
-        *out = (struct access_glob){.max_depth = globs[i]->max_depth};
-        for (next = i; r == 0 && next < n && globs_compare(&globs[i], &globs[next]) == 0; next++)
-            r = globs_add(&out->set, globs[next], f);
+        for (next = i + 1; next < n && globs_compare(&globs[i], &globs[next]) == 0; next++)
+            ;
+        const char *dir = NULL;
+        r = globs_dir(x, globs[i], f, &dir);
         if (r == 0)
-            r = globs_dir(x, globs[i], f, &out->dir);
+            r = globs_group(x, &globs[i], next - i, dir, false, f);
+        if (r == 0 && casefold_at(dir))
+            r = globs_group(x, &globs[i], next - i, dir, true, f);
     }
     return r;
 }
 
 /* -- matching -- */
 
+/* What of a path is below the directory of patterns, from its slash on; NULL: nothing is. */
+static const char *globs_rest(const struct access_glob *glob, const char *path) {
+    size_t skip = locate_depth(glob->dir);
+    bool inside = glob->set.fold ? casefold_inside(path, glob->dir) == 1
+                                 : locate_inside(path, glob->dir) && strcmp(path, glob->dir) != 0;
+    for (; inside && skip > 0; skip--)
+        path = strchr(path + 1, '/');
+    return inside && path[1] != '\0' ? path : NULL;
+}
+
 bool access_matches(const struct access *x, const char *path) {
     for (size_t i = 0; i < x->glob_count; i++) {
         const struct access_glob *glob = &x->globs[i];
-        size_t n = strcmp(glob->dir, "/") == 0 ? 0 : strlen(glob->dir);
-        if (!locate_inside(path, glob->dir) || path[n] == '\0')
+        const char *rest = globs_rest(glob, path);
+        if (rest == NULL)
             continue;
-        bool deep = glob->max_depth > 0 && locate_depth(path + n) > glob->max_depth;
-        if (!deep && glob_match(&glob->set, path + n + 1) != 0)
+        bool deep = glob->max_depth > 0 && locate_depth(rest) > glob->max_depth;
+        if (!deep && glob_match(&glob->set, rest + 1) != 0)
             return true;
     }
     return false;

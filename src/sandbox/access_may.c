@@ -1,6 +1,42 @@
 #include "sandbox/access_model.h"
 
+#include "sandbox/casefold.h"
+
 #include <errno.h>
+
+/* The deepest rule that takes something from a path, were case ignored; or NULL. */
+static const struct rules_rule *may_folded(const struct access *x, const char *path) {
+    const struct rules_rule *found = NULL;
+    for (size_t i = 0; x->folds && i < x->rules.sorted; i++) {
+        const struct rules_rule *rule = &x->rules.list[i];
+        if (rule->fold && !rule->dropped && casefold_inside(path, rule->path) > 0 &&
+            (found == NULL || locate_depth(rule->path) > locate_depth(found->path) ||
+             rule->access == PLAN_DENY))
+            found = rule;
+    }
+    return found;
+}
+
+enum rules_region access_region(const struct access *x, const char *path) {
+    enum rules_region region = rules_region(&x->rules, path);
+    const struct rules_rule *folded = may_folded(x, path);
+    if (folded == NULL || region == RULES_DENY)
+        return region;
+    const struct rules_rule *rule = rules_exact(&x->rules, path);
+    if (rule == NULL || rule->dropped)
+        rule = rules_above(&x->rules, path);
+    if (rule != NULL && locate_depth(rule->path) > locate_depth(folded->path))
+        return region;
+    return folded->access == PLAN_DENY ? RULES_DENY : RULES_READ;
+}
+
+/* Whether there is a rule for a path itself. */
+static bool may_be_named(const struct access *x, const char *path) {
+    if (rules_exact(&x->rules, path) != NULL)
+        return true;
+    const struct rules_rule *folded = may_folded(x, path);
+    return folded != NULL && casefold_inside(path, folded->path) == 2;
+}
 
 /* Our own /dev and /proc: what is not a device would vanish with the sandbox. */
 static bool may_be_private(const struct access *x, const char *path, mode_t mode) {
@@ -19,6 +55,8 @@ static bool may_has_rule_below(const struct access *x, const char *path) {
     for (size_t i = 0; i < x->rules.sorted; i++) {
         const struct rules_rule *rule = &x->rules.list[i];
         if (!rule->dropped && locate_inside(rule->path, path) && strcmp(rule->path, path) != 0)
+            return true;
+        if (rule->fold && !rule->dropped && casefold_inside(rule->path, path) == 1)
             return true;
     }
     return false;
@@ -52,8 +90,8 @@ static bool may_be_on_the_way(const struct access *x, const char *path) {
 /* What is mounted, or holds a place, keeps its name. */
 static int may_take(const struct access *x, const struct access_query *q) {
     bool above = rules_region_above(&x->rules, q->path) == RULES_WRITE;
-    if (rules_exact(&x->rules, q->path) != NULL)
-        return above && rules_region(&x->rules, q->path) == RULES_WRITE ? -EBUSY : -EROFS;
+    if (may_be_named(x, q->path))
+        return above && access_region(x, q->path) == RULES_WRITE ? -EBUSY : -EROFS;
     if (!q->tree || !S_ISDIR(q->mode))
         return 0;
     if (may_has_rule_below(x, q->path))
@@ -73,9 +111,9 @@ static int may_change(const struct access *x, const struct access_query *q) {
         return -EROFS;
     if (locate_inside(q->path, "/dev"))
         return 0;
-    switch (rules_region(&x->rules, q->path)) {
+    switch (access_region(x, q->path)) {
     case RULES_READ: {
-        bool file = S_ISREG(q->mode) && rules_exact(&x->rules, q->path) != NULL;
+        bool file = S_ISREG(q->mode) && may_be_named(x, q->path);
         return !file && q->is_readonly != NULL && q->is_readonly(q->arg) ? 0 : -EROFS;
     }
     case RULES_DENY: return may_be_on_the_way(x, q->path) ? -EROFS : -EACCES;
@@ -86,7 +124,7 @@ static int may_change(const struct access *x, const struct access_query *q) {
 }
 
 static int may_read(const struct access *x, const struct access_query *q) {
-    if (rules_region(&x->rules, q->path) != RULES_DENY)
+    if (access_region(x, q->path) != RULES_DENY)
         return 0;
     if (S_ISDIR(q->mode) && may_be_between(x, q->path))
         return 0; /* it has nothing but names that lead to what is granted */
@@ -117,13 +155,16 @@ bool access_is_unseen(const struct access *x, const char *path) {
 }
 
 bool access_is_hidden(const struct access *x, const char *path) {
-    enum rules_region region = rules_region(&x->rules, path);
+    enum rules_region region = access_region(x, path);
     return region == RULES_INVISIBLE || region == RULES_DENY;
 }
 
 int access_missing(const struct access *x, enum access_need need, const char *path,
                    size_t existing) {
     const struct rules_rule *rule = rules_above(&x->rules, path);
+    const struct rules_rule *folded = may_folded(x, path);
+    if (folded != NULL && (rule == NULL || locate_depth(folded->path) > locate_depth(rule->path)))
+        rule = folded;
     bool change = need != ACCESS_READ && need != ACCESS_LOOK;
     if (access_is_unseen(x, path))
         return -EACCES;

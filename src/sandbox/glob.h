@@ -32,6 +32,7 @@ struct glob_set {
     uint32_t *starts; /* first node of each pattern */
     size_t start_count, start_cap;
     size_t bytes; /* of the patterns so far */
+    bool fold;    /* texts are compared in small letters; the patterns must be in such */
 };
 
 void glob_set_fini(struct glob_set *s);

@@ -93,10 +93,21 @@ void glob_run_start(struct glob_run *r) {
     run_advance(r);
 }
 
+/* A capital letter, or what file systems take for one, as a small one. */
+static uint32_t run_fold(uint32_t c) {
+    if (c == 0x17F) /* long s */
+        return 's';
+    if (c == 0x212A) /* Kelvin sign */
+        return 'k';
+    return c >= 'A' && c <= 'Z' ? c | 0x20 : c;
+}
+
 void glob_run_read(struct glob_run *r, const char *text) {
     const char *end = text + strlen(text);
     while (text < end && r->now_count > 0) {
         uint32_t c = glob_char(&text, end);
+        if (r->set->fold)
+            c = run_fold(c);
         run_begin(r);
         for (size_t i = 0; i < r->now_count; i++) {
             const struct glob_node *n = &r->set->nodes[r->now[i]];

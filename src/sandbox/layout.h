@@ -26,6 +26,7 @@ struct layout_step {
     bool ours;   /* the place is in a directory of ours: make it if it is missing */
     bool known;  /* dev and ino say what must be there */
     bool is_dir; /* valid when known */
+    bool fold;   /* its directory ignores case: other spellings must be covered, too */
     dev_t dev;
     ino_t ino;
     const struct layout_step **reopened; /* LAYOUT_DENY: writable ones just below it */

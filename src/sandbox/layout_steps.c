@@ -42,6 +42,7 @@ static struct layout_step *steps_rule(struct steps *s, enum layout_kind kind,
     step->dev = rule->dev;
     step->ino = rule->ino;
     step->known = true;
+    step->fold = rule->fold;
     enum rules_region above = rules_region_above(s->m->rules, rule->path);
     step->ours = above == RULES_INVISIBLE || above == RULES_DENY || steps_in_dev(s->m, rule->path);
     return step;

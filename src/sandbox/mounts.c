@@ -1,5 +1,6 @@
 #include "sandbox/mounts.h"
 
+#include "sandbox/casefold.h"
 #include "sandbox/mounts_model.h"
 #include "sandbox/sys.h"
 
@@ -118,6 +119,38 @@ static int mounts_deny(struct mounts *m, const struct layout_step *s, int place)
     if (fstat(place, &st) < 0)
         return fault_os(m->f, FAULT_MOUNT, errno, "%s", s->path);
     return mounts_mask(m, s->path, S_ISDIR(st.st_mode) ? "d" : "f", place);
+}
+
+/* The mount that a name leads to; 0: none, or no name. */
+static uint64_t mounts_id(int dir, const char *name) {
+    struct statx st;
+    int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT;
+    return statx(dir, name, flags, STATX_MNT_ID, &st) == 0 ? st.stx_mnt_id : 0;
+}
+
+int mounts_check_case(struct mounts *m, int dir, const char *name, const char *path) {
+    char other[CASEFOLD_NAME_MAX + 1];
+    uint64_t spelled = casefold_swap(name, other) ? mounts_id(dir, other) : 0;
+    if (spelled == 0 || spelled == mounts_id(dir, name))
+        return 0;
+    return fault_text(m->f, FAULT_PROTECT,
+                      "%s cannot be protected: its file system ignores case, but not for mounts, "
+                      "so that other spellings of the name lead past them",
+                      path);
+}
+
+static int mounts_check_step(struct mounts *m, const struct layout_step *s) {
+    char dir[LOCATE_PATH_MAX];
+    const char *path = mounts_in_view(s->path), *slash = strrchr(path, '/');
+    if (!s->fold || s->ours)
+        return 0;
+    size_t n = slash != NULL ? (size_t)(slash - path) : 0;
+    memcpy(dir, n > 0 ? path : ".", MAX(n, (size_t)1));
+    dir[MAX(n, (size_t)1)] = '\0';
+    _cleanup_close_ int fd = mounts_open(m->root, dir);
+    if (fd < 0)
+        return fault_os(m->f, FAULT_MOUNT, errno, "%s", s->path);
+    return mounts_check_case(m, fd, slash != NULL ? slash + 1 : path, s->path);
 }
 
 static int mounts_step(struct mounts *m, size_t i) {
@@ -245,8 +278,11 @@ static int mounts_all(struct mounts *m, int host_dev) {
         r = mounts_private_tmp(m);
     if (r == 0 && m->l->artificial)
         r = mounts_links(m);
-    for (size_t i = 0; r == 0 && i < m->l->step_count; i++)
+    for (size_t i = 0; r == 0 && i < m->l->step_count; i++) {
         r = mounts_step(m, i);
+        if (r == 0 && m->q->mode == LAUNCH_COMMAND) /* a helper compares spellings by itself */
+            r = mounts_check_step(m, &m->l->steps[i]);
+    }
     if (r == 0)
         r = mounts_proc(m);
     if (r == 0)

@@ -71,12 +71,17 @@ static int look_found(void *arg, const struct glob_match *f) {
         return 0;
     if (fstat(place, &st) < 0)
         return fault_os(l->m->f, FAULT_GLOB, errno, "%s", f->path);
-    if (S_ISLNK(st.st_mode))
+    if (S_ISLNK(st.st_mode)) {
         l->again = true;
-    if (S_ISLNK(st.st_mode) || st.st_dev == l->masks)
         return 0;
-    l->fresh = true;
-    return mounts_mask(l->m, f->path, S_ISDIR(st.st_mode) ? "d" : "f", place);
+    }
+    int r = 0;
+    if (st.st_dev != l->masks) {
+        l->fresh = true;
+        r = mounts_mask(l->m, f->path, S_ISDIR(st.st_mode) ? "d" : "f", place);
+    }
+    bool fold = l->glob->set.fold && !f->is_link;
+    return r == 0 && fold ? mounts_check_case(l->m, f->dir, f->name, f->path) : r;
 }
 
 /* -- directories -- */

@@ -45,5 +45,12 @@ MUST_CHECK int mounts_globs(struct mounts *m);
  * `path` is for texts. */
 MUST_CHECK int mounts_mask(struct mounts *m, const char *path, const char *name, int place);
 
+/*
+ * Where case is ignored: whether the mount on `name` in the directory dir is found by another
+ * spelling, too. FUSE, for one, tells spellings apart where they are mounted on. A fault if not;
+ * `path` is for its text.
+ */
+MUST_CHECK int mounts_check_case(struct mounts *m, int dir, const char *name, const char *path);
+
 /* Makes directories down to `path` (relative to dir), the last one a file unless `is_dir`. */
 MUST_CHECK int mounts_make_place(int dir, const char *path, bool is_dir, mode_t mode);

@@ -26,6 +26,7 @@ struct rules_rule {
     bool is_dir;
     bool absent; /* nothing is there: the rule is for what may come, and nothing is mounted */
     bool guard;  /* keeps something in a writable root as it is, or from coming into being */
+    bool fold;   /* its directory ignores case */
     bool empty;  /* there is nothing but a place that was made to be mounted on */
     dev_t dev;   /* what it was when it was looked at */
     ino_t ino;

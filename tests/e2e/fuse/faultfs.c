@@ -1,5 +1,6 @@
 /*
- * faultfs DIRECTORY MOUNTPOINT: shows a directory through FUSE, with faults asked for by name.
+ * faultfs DIRECTORY MOUNTPOINT [fold]: shows a directory through FUSE, with faults asked for by
+ * name. With "fold" it ignores case: a name that is not there stands for one that differs in case.
  *
  * A file named eN-OP fails OP with errno N; hang-OP makes OP wait; short-OP lets read and write
  * move a few bytes at a time. With @OFFSET behind it the fault begins there; whatever follows a
@@ -27,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -38,6 +40,7 @@
 #define MAX_BACKGROUND 256 /* reads and writes that the kernel has under way */
 
 static const char *root;
+static bool fold;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for all below, and for stdout */
 static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
 static bool open_gate;
@@ -119,10 +122,37 @@ static int check_range(const char *path, const char *op, size_t *size, off_t off
     return f.kind == FAIL ? -f.error : f.kind == HANG ? hang(op, path) : 0;
 }
 
+/* Gives the last component of a path the spelling it has on disk, if it differs in case only. */
+static void spell(char *path) {
+    struct stat st;
+    char *slash = strrchr(path, '/');
+    if (lstat(path, &st) == 0)
+        return;
+    *slash = '\0';
+    DIR *d = opendir(path);
+    *slash = '/';
+    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;)
+        if (strcasecmp(e->d_name, slash + 1) == 0)
+            memcpy(slash + 1, e->d_name, strlen(e->d_name));
+    if (d != NULL)
+        closedir(d);
+}
+
 /* Checks, and says where the file behind `path` is. */
 static int enter(const char *path, const char *op, char real[static PATH_MAX]) {
     int n = snprintf(real, PATH_MAX, "%s%s", root, path);
-    return n >= PATH_MAX ? -ENAMETOOLONG : check(path, op);
+    if (n >= PATH_MAX)
+        return -ENAMETOOLONG;
+    for (char *p = real + strlen(root); fold && p != NULL && p[0] != '\0' && p[1] != '\0';) {
+        char *next = strchr(p + 1, '/');
+        if (next != NULL)
+            *next = '\0';
+        spell(real);
+        if (next != NULL)
+            *next = '/';
+        p = next;
+    }
+    return check(path, op);
 }
 
 static int result(int r) {
@@ -352,8 +382,9 @@ static void ignore(int number) {
 }
 
 int main(int argc, char *argv[]) {
-    if (argc != 3) {
-        fprintf(stderr, "usage: faultfs DIRECTORY MOUNTPOINT\n");
+    fold = argc == 4 && strcmp(argv[3], "fold") == 0;
+    if (argc != 3 && !fold) {
+        fprintf(stderr, "usage: faultfs DIRECTORY MOUNTPOINT [fold]\n");
         return 2;
     }
     root = argv[1];

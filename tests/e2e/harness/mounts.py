@@ -112,7 +112,7 @@ class Mounts:
 class FaultFs:
     """A directory seen through faultfs: `real` behind it, `path` in front."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, *options):
         if not os.path.exists("/dev/fuse"):
             pytest.skip("no /dev/fuse on this machine")
         _demand_mounts()
@@ -122,8 +122,8 @@ class FaultFs:
         places = [Path(BINARY).parent / "tests" / "faultfs", ROOT / "build" / "tests" / "faultfs"]
         program = next((str(p) for p in places if p.exists()), None)
         assert program, "faultfs is not built: it needs libfuse3-dev"
-        self.popen = subprocess.Popen([program, str(self.real), str(self.path)], bufsize=0,
-                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.popen = subprocess.Popen([program, str(self.real), str(self.path), *options],
+                                      bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.buf = b""
         self.said = []
         self.wait("ready")
