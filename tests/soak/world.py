@@ -127,9 +127,9 @@ class World:
     def settled_state(self, wanted=None):
         """The least of each count: connections that asked are on their way out.
 
-        Looks for a second, or until all are as wanted, at most 20 s.
+        Looks for a second, or until all are as wanted, at most three minutes.
         """
-        least, end = self.state(), time.monotonic() + (20 if wanted else 1)
+        least, end = self.state(), time.monotonic() + (180 if wanted else 1)
         while time.monotonic() < end and not (wanted and judge.all_back(wanted, least)):
             time.sleep(0.1)
             least = {name: min(n, least[name]) for name, n in self.state().items()}
