@@ -54,8 +54,11 @@ def test_keywords(place, word, stream):
 
 
 def test_keyword_over_both_streams(place):
-    script = "printf 'permission '; sleep 0.2; printf denied >&2; exit 3"
-    assert place.run(script, R).denied
+    process = place.start("printf 'permission '; read go; printf denied >&2; exit 3", R,
+                          pipeStdin=True)
+    place.client.wait_output(process, "permission ")
+    place.client.write(process, "go\n")
+    assert place.client.wait_closed(process).exited["sandboxDenied"] is True
 
 
 @pytest.mark.parametrize("sandbox, denied", [(DISABLED, True), (EXTERNAL, True)])
