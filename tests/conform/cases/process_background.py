@@ -61,7 +61,7 @@ async def hangs_up(t):
     p = await c.start("sleep 1000 >/dev/null 2>&1 </dev/null & echo child=$!; exit 0", tty=True)
     await p.until_closed()
     t.see("exited", p.exited())
-    t.see("child", await t.fate(await pid_in(p, "pty"), 5))
+    t.see("child", await t.fate(await pid_in(p, "pty"), 60))
 
 
 @case("terminal held")
@@ -108,7 +108,7 @@ async def daemon(t):
         t.see(f"{stream} terminate", await p.terminate())
         await p.until_closed()
         t.see(f"{stream} exited", p.exited())
-        t.see(f"{stream} child", await t.fate(pid, 1))
+        t.see(f"{stream} child", await t.fate(pid, 3))
 
 
 @case("terminate twice")

@@ -95,7 +95,7 @@ class Run:
         os.chmod(path, mode)
         return path
 
-    async def fate(self, pid, seconds=10.0):
+    async def fate(self, pid, seconds=60.0):
         """Whether a process ends within the time given, seen through a pidfd."""
         try:
             fd = os.pidfd_open(pid)
