@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import shutil
 
 from .peer import StdioPeer, WebSocketPeer
 from .websocket import open_tcp
@@ -38,10 +39,13 @@ case = REGISTRY.case
 class Run:
     """One case on one side. The case reports through `see`; everything is closed at the end."""
 
-    def __init__(self, of, side):
+    def __init__(self, of, side, alone=False):
         self.name = of.name
+        self.alone = alone  # no other case runs: there is time for everything
         self.side = side
         self.dir = os.path.join(side.dir, "cases", str(of.number))
+        # A case may be observed again.
+        shutil.rmtree(self.dir, ignore_errors=True)
         os.makedirs(self.dir)
         self.seen = {}
         self.peers = []
