@@ -11,5 +11,6 @@ BINARY = str((ROOT / os.environ.get("EXEC_SERVER", "build/exec-server")).resolve
 # Memory figures of a sanitizer build say nothing about the program.
 SANITIZED = os.environ.get("EXEC_SERVER_SANITIZED") == "1"
 
-# Longest wait for something that should happen at once. Generous: it only delays failures.
-PATIENCE = 120.0 if SANITIZED else 60.0
+# Longest wait for something that should happen at once. Generous: it only delays failures, which
+# those who plant faults do not want.
+PATIENCE = float(os.environ.get("E2E_PATIENCE", "120" if SANITIZED else "60"))
