@@ -102,7 +102,7 @@ def private_tmp(request):
     """The tests of this process have /tmp for themselves."""
     made = PrivateTmp()
     if distributed(request.config):
-        os.makedirs(os.path.dirname(request.config.option.basetemp), mode=0o700)
+        os.makedirs(os.path.dirname(request.config.option.basetemp), mode=0o700, exist_ok=True)
     yield
     made.finish()
 
