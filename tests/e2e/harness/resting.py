@@ -3,11 +3,9 @@
 import ctypes
 import math
 import os
-import select
 import struct
 
-from . import procfs
-from .waiting import until
+from .waiting import readable, until
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PIDFD_GETFD = 438  # on every architecture
@@ -78,7 +76,7 @@ def _has_events(pid):
             if fd < 0:
                 return True  # it has changed: look again
             try:
-                if select.select([fd], [], [], 0)[0]:
+                if readable(fd, 0):
                     return True
             finally:
                 os.close(fd)
