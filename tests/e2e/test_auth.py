@@ -150,7 +150,8 @@ class TestJwt:
     @pytest.mark.parametrize("extra", [
         {}, {"nbf": None}, {"nbf": 0}, {"nbf": -5}, {"iat": 99999999999}, {"iat": "x"},
         {"iss": "anyone"}, {"iss": None}, {"aud": "anything"}, {"aud": ["a", "b"]}, {"aud": None},
-        {"aud": []}, {"sub": "me"}, {"sub": 5}, {"sub": None}, {"extra": {"deep": [1, 2.5, None]}}, {"exp": 9223372036854775807}])
+        {"aud": []}, {"sub": "me"}, {"sub": 5}, {"sub": None},
+        {"extra": {"deep": [1, 2.5, None]}}, {"exp": 9223372036854775807}])
     def test_good_claims(self, server, extra):
         assert self.check(server, jwt({"exp": soon(), **extra})) is None
 

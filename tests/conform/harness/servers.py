@@ -101,8 +101,8 @@ class Side:
         child = await asyncio.create_subprocess_exec(
             *self.command, "--listen", "ws://127.0.0.1:0", *options(kind, self.dir),
             executable=f"/proc/self/fd/{program}", close_fds=False,
-            cwd=self.cwd, env={**self.env, "HOME": home, **variables(kind)}, stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
+            cwd=self.cwd, env={**self.env, "HOME": home, **variables(kind)},
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
             stderr=open(os.path.join(self.dir, f"{kind}.log"), "wb"), **circumstances(kind))
         os.close(program)
         line = (await asyncio.wait_for(child.stdout.readline(), 120)).decode()
