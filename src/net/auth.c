@@ -344,3 +344,28 @@ const char *auth_check_jwt(const struct auth *a, struct str token, int64_t now) 
     json_doc_fini(&d);
     return why;
 }
+
+char *auth_subject(const struct auth *a, struct str header) {
+    struct str token = a->mode == AUTH_SIGNED ? auth_bearer(header) : (struct str){NULL, 0};
+    const char *dot1 = token.n > 0 ? memchr(token.p, '.', token.n) : NULL;
+    const char *dot2 = token.n > 0 ? memrchr(token.p, '.', token.n) : NULL;
+    if (dot1 == NULL || dot1 == dot2)
+        return NULL;
+    struct str body = {dot1 + 1, (size_t)(dot2 - dot1) - 1};
+    struct json_doc d;
+    uint8_t mac[32];
+    uint64_t seed;
+    auth_mac(a, token, mac); /* that nobody without the secret can guess */
+    memcpy(&seed, mac, sizeof seed);
+    json_doc_init(&d, token.n, seed);
+    _cleanup_free_ char *text = NULL;
+    char *subject = NULL;
+    const struct json_node *claims = auth_object(&d, body, &text);
+    const struct json_node *sub = claims != NULL ? auth_claim(claims, "sub") : NULL;
+    if (sub != NULL && sub->type == JSON_STRING) {
+        struct str s = json_str(sub);
+        subject = str_dup((struct str){s.p, utf8_cut(s.p, s.n, AUTH_SUBJECT_MAX)});
+    }
+    json_doc_fini(&d);
+    return subject;
+}

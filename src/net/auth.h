@@ -9,6 +9,7 @@
 
 enum auth_mode { AUTH_NONE, AUTH_CAPABILITY, AUTH_SIGNED };
 
+#define AUTH_SUBJECT_MAX 256  /* bytes of a subject that are kept */
 #define AUTH_SECRET_MAX 65536 /* bytes of a token or secret file */
 
 struct auth {
@@ -46,6 +47,12 @@ void auth_fini(struct auth *a);
  * the request may pass, else the static text of the 401 body.
  */
 const char *auth_check(const struct auth *a, struct str header, int64_t now);
+
+/*
+ * The subject (`sub`) of a token that auth_check() has let pass: owned text, cut at
+ * AUTH_SUBJECT_MAX bytes. NULL: the mode has none, the token names none, or memory is short.
+ */
+char *auth_subject(const struct auth *a, struct str header);
 
 /* The HS256 check alone (also the fuzz target). NULL or the static text. */
 const char *auth_check_jwt(const struct auth *a, struct str token, int64_t now);

@@ -45,6 +45,7 @@ static void conn_free(struct conn *c) {
     outq_fini(&c->outq);
     outq_fini(&c->held);
     buf_fini(&c->in);
+    free(c->subject);
     list_remove(&c->node);
     free(c);
 }

@@ -146,6 +146,7 @@ struct conn {
     struct loop_timer timer; /* head, proof, transfer, ping, goodbye, linger */
     struct loop_timer poll;  /* stdio on a file that epoll does not take */
     struct loop_task flush_task, free_task;
+    char *subject;            /* owned; of the token it came with, or NULL */
     char peer[SOCK_PEER_MAX]; /* "IP:PORT", "unix" or "stdio" */
 };
 

@@ -128,8 +128,11 @@ static void conn_answer(struct conn *c, const struct http_request *r) {
         conn_reply(c, &a);
         return;
     }
-    const char *refusal =
-        auth_check(h->auth, http_header_get(r, "authorization"), (int64_t)time(NULL));
+    struct str header = http_header_get(r, "authorization");
+    const char *refusal = auth_check(h->auth, header, (int64_t)time(NULL));
+    free(steal_ptr(&c->subject)); /* of an earlier request */
+    if (refusal == NULL)
+        c->subject = auth_subject(h->auth, header);
     if (refusal != NULL) {
         conn_refused(c, 401, HTTP_ADMITTED, refusal);
         a.status = 401;

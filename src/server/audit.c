@@ -28,6 +28,14 @@ uint64_t audit_dropped(const struct audit *a) {
     return a->ring != NULL ? audit_ring_dropped(a->ring) : 0;
 }
 
+bool audit_has_share(const struct audit *a) {
+    return audit_ring_waiting(a->ring) < AUDIT_RING / 8;
+}
+
+void audit_lost(struct audit *a) {
+    audit_ring_drop(a->ring);
+}
+
 /* -- members -- */
 
 /* Notes the failure of a step; audit_end() then counts the line as dropped. */

@@ -38,6 +38,15 @@ void audit_close(struct audit *a);
 /* The file was moved away: goes on in a new one of the same name. */
 void audit_reopen(struct audit *a);
 
+/*
+ * Whether lines that anybody can cause may be written: they have an eighth of the ring, so that
+ * they never take the place of others.
+ */
+bool audit_has_share(const struct audit *a);
+
+/* Counts a line that could not be made. */
+void audit_lost(struct audit *a);
+
 /* Lines that were ever dropped. */
 uint64_t audit_dropped(const struct audit *a);
 

@@ -106,6 +106,13 @@ void audit_ring_reopen(struct audit_ring *r) {
     pthread_mutex_unlock(&r->lock);
 }
 
+size_t audit_ring_waiting(struct audit_ring *r) {
+    pthread_mutex_lock(&r->lock);
+    size_t n = (size_t)(r->head - r->tail);
+    pthread_mutex_unlock(&r->lock);
+    return n;
+}
+
 uint64_t audit_ring_dropped(struct audit_ring *r) {
     pthread_mutex_lock(&r->lock);
     uint64_t n = r->dropped;

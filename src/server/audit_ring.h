@@ -34,6 +34,9 @@ void audit_ring_drop(struct audit_ring *r);
 /* Lets the thread open the file anew by its name; if that fails it goes on with the old one. */
 void audit_ring_reopen(struct audit_ring *r);
 
+/* Bytes that wait to be written. */
+size_t audit_ring_waiting(struct audit_ring *r);
+
 /* Lines that were ever dropped. */
 uint64_t audit_ring_dropped(struct audit_ring *r);
 

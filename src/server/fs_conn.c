@@ -2,6 +2,7 @@
 
 #include "fs/fs_site.h"
 #include "server/methods.h"
+#include "server/report_file.h"
 #include "server/session.h"
 
 #include <errno.h>
@@ -69,8 +70,22 @@ bool fs_closes_fast(const struct fs_file *f) {
 
 static void fs_handle_unuse(struct fs_handle *h);
 
+/*
+ * Tells of a change that was made, or tried. What was never begun has changed nothing, nor has a
+ * call that was to be made again (r > 0).
+ */
+static void fs_job_report(struct fs_job *j) {
+    if (j->report != NULL && (j->ran || j->job.refused) && j->r <= 0) {
+        if (j->r < 0 && j->err.code == 0)
+            fs_fail(&j->err, -j->r);
+        report_file_tell(j->report, j->r < 0 ? &j->err : NULL);
+    }
+    report_file_free(j->report);
+}
+
 void fs_job_free(struct fs_job *j) {
     struct fs_handle *held = j->held;
+    fs_job_report(j);
     err_fini(&j->err);
     j->release(j);
     if (held != NULL)
@@ -102,7 +117,9 @@ bool fs_target_enter(struct pool_job *j, const struct fs_target *t) {
 
 static void fs_job_work(struct pool_job *p) {
     struct fs_job *j = container_of(p, struct fs_job, job);
-    if (atomic_load(&j->stop))
+    bool stop = atomic_load(&j->stop);
+    j->ran |= !stop;
+    if (stop)
         j->r = -ECANCELED;
     else if (fs_target_enter(p, &j->target))
         j->r = j->work(j);
@@ -257,6 +274,8 @@ static void fs_handle_end(struct fs_handle *h) {
     } else if (h->file.fd >= 0) {
         fs_close_later(h->server, h->file.fd);
     }
+    report_file_tell(h->report, NULL);
+    report_file_free(h->report);
     free(h);
 }
 

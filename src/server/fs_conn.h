@@ -20,6 +20,7 @@
 #define FS_JOBS_MIN 2
 
 struct fs_job;
+struct report_file;
 struct fs_handle;
 
 struct fs_conn {
@@ -65,16 +66,18 @@ struct fs_job {
     enum fs_job_state state;
     struct list node;
     struct server *server;
-    struct fs_conn *conn;   /* NULL: gone */
-    struct fs_handle *held; /* kept open until after `release`, or NULL */
-    struct rpc_call *call;  /* kept; NULL: nobody waits for the answer */
-    atomic_bool stop;       /* nobody is interested any more */
-    const char *cut;        /* for rpc_stream_fail(), in a job that streams; static */
-    size_t bytes;           /* of memory that it brings along; see rpc_hold() */
+    struct fs_conn *conn;       /* NULL: gone */
+    struct fs_handle *held;     /* kept open until after `release`, or NULL */
+    struct rpc_call *call;      /* kept; NULL: nobody waits for the answer */
+    atomic_bool stop;           /* nobody is interested any more */
+    const char *cut;            /* for rpc_stream_fail(), in a job that streams; static */
+    size_t bytes;               /* of memory that it brings along; see rpc_hold() */
+    struct report_file *report; /* owned; what the audit log hears of it, or NULL */
     struct fs_target target;
-    bool pause;     /* set by finish: the job goes on later, it is not to be released */
-    int r;          /* of work: 0 or -errno */
-    struct err err; /* its error; when not set, r says it all */
+    bool ran;                   /* work was called */
+    bool pause;                 /* set by finish: the job goes on later, it is not to be released */
+    int r;                      /* of work: 0 or -errno */
+    struct err err;             /* its error; when not set, r says it all */
     int (*work)(struct fs_job *j);
     void (*finish)(struct fs_job *j); /* r >= 0 and call is set */
     void (*release)(struct fs_job *j);
@@ -108,9 +111,10 @@ struct fs_handle {
     struct fs_conn *conn;  /* NULL: out of the table; it lives while it is busy */
     char id[FS_HANDLE_ID_MAX];
     size_t id_len;
-    struct fs_file file;    /* fd -1: still being opened */
-    unsigned busy;          /* jobs that use it */
-    struct fs_job *closing; /* to be run when it is no longer busy */
+    struct fs_file file;        /* fd -1: still being opened */
+    unsigned busy;              /* jobs that use it */
+    struct fs_job *closing;     /* to be run when it is no longer busy */
+    struct report_file *report; /* owned; of one that is written, told when it ends, or NULL */
 };
 
 /* The handle with that id, or NULL. */

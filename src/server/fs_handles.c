@@ -4,6 +4,7 @@
 #include "server/fs_api.h"
 #include "server/fs_confined.h"
 #include "server/methods.h"
+#include "server/report_file.h"
 
 #include <errno.h>
 
@@ -64,6 +65,11 @@ static void fs_open_finish(struct fs_job *j) {
     struct rpc_call *c = steal_ptr(&j->call);
     j->held->file = o->file;
     o->file = FS_FILE_NONE;
+    if (j->report != NULL) { /* told now, and again with what was written */
+        report_file_tell(j->report, NULL);
+        report_file_turn(j->report, "fs/close");
+        j->held->report = steal_ptr(&j->report);
+    }
     struct buf *b = rpc_result_begin(c);
     method_done(b, fs_open_put_result(j->held, b));
     rpc_result_send(c);
@@ -117,6 +123,8 @@ enum rpc_outcome fs_open_run(struct rpc_call *c, void *params, struct buf *resul
     o->replace = p->replace;
     o->file = FS_FILE_NONE;
     o->job.target.path[0] = o->path;
+    if (o->replace)
+        o->job.report = report_file_new(c, "fs/open", o->path, NULL, REPORT_NO_BYTES);
     o->job.work = fs_open_work;
     o->job.finish = fs_open_finish;
     o->job.release = fs_open_release;
@@ -235,6 +243,8 @@ static void fs_write_block_finish(struct fs_job *j) {
 
 static void fs_write_block_release(struct fs_job *j) {
     struct fs_write_block *w = container_of(j, struct fs_write_block, job);
+    if (j->ran && j->r >= 0)
+        report_file_add(j->held->report, w->n);
     spare_give(&j->server->conns.spare, &w->memory);
     free(w);
 }

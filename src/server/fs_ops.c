@@ -10,6 +10,7 @@
 #include "server/fs_api.h"
 #include "server/fs_confined.h"
 #include "server/methods.h"
+#include "server/report_file.h"
 
 #include <errno.h>
 
@@ -89,6 +90,26 @@ static int fs_op_confined_work(struct fs_job *j) {
     return r;
 }
 
+/* The method of a call that changes something, or NULL. */
+static const char *fs_op_changes(enum fs_call_op code) {
+    switch (code) {
+    case FS_CALL_WRITE:
+    case FS_CALL_WRITE_NEW: return "fs/writeFile";
+    case FS_CALL_MKDIR: return "fs/createDirectory";
+    case FS_CALL_REMOVE: return "fs/remove";
+    case FS_CALL_COPY: return "fs/copy";
+    case FS_CALL_RENAME: return "fs/rename";
+    case FS_CALL_CHMOD: return "fs/setPermissions";
+    case FS_CALL_READ:
+    case FS_CALL_REPLACE:
+    case FS_CALL_METADATA:
+    case FS_CALL_CANONICALIZE:
+    case FS_CALL_LIST:
+    case FS_CALL_WALK: break;
+    }
+    return NULL;
+}
+
 /* Starts the job; the params' memory becomes its own. */
 static enum rpc_outcome fs_op_start(struct rpc_call *c, struct fs_params *p, bool write,
                                     enum fs_call_op code, fs_op_work *work, struct err *e) {
@@ -117,6 +138,12 @@ static enum rpc_outcome fs_op_start(struct rpc_call *c, struct fs_params *p, boo
         .path = {op->params.path.native, op->params.destination.native},
         .nofollow = !p->follow || code == FS_CALL_REMOVE || code == FS_CALL_RENAME,
     };
+    const char *method = fs_op_changes(code);
+    if (method != NULL)
+        op->job.report = report_file_new(
+            c, method, op->params.path.native, op->params.destination.native,
+            code == FS_CALL_WRITE || code == FS_CALL_WRITE_NEW ? (int64_t)op->params.data.n
+                                                               : REPORT_NO_BYTES);
     op->job.work = confined > 0 ? fs_op_confined_work : work;
     op->job.finish = fs_op_finish;
     op->job.release = fs_op_release;

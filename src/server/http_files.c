@@ -4,6 +4,7 @@
 #include "fs/fs_atomic.h"
 #include "fs/fs_file.h"
 #include "server/fs_conn.h"
+#include "server/report_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,14 +41,20 @@ struct transfer {
     bool put;
     bool expects; /* the client waits to be told to send */
     struct fs_atomic *atomic;
-    int fd;        /* of the temporary file; atomic's */
-    uint64_t left; /* bytes of the body not received yet */
-    bool made;     /* there was no such file */
+    int fd;                     /* of the temporary file; atomic's */
+    uint64_t left;              /* bytes of the body not received yet */
+    bool made;                  /* there was no such file */
+    bool stored;                /* the file has its name */
+    struct report_file *report; /* owned; or NULL */
 
     struct buf data; /* received and not stored, or read and not sent */
 };
 
 static void transfer_free(struct transfer *t) {
+    if (t->report != NULL && !t->stored && t->err.code == 0)
+        err_set(&t->err, ERR_INTERNAL, "the connection ended before the body did");
+    report_file_tell(t->report, t->stored ? NULL : &t->err);
+    report_file_free(t->report);
     free(t->path);
     free(t->range);
     buf_fini(&t->data);
@@ -309,6 +316,7 @@ static int transfer_store(struct transfer *t) {
         return 0;
     r = fs_atomic_commit(steal_ptr(&t->atomic), &t->err);
     t->made = r > 0;
+    t->stored = r >= 0;
     return MIN(r, 0);
 }
 
@@ -380,6 +388,11 @@ static int transfer_find_path(struct transfer *t, const struct http_request *r) 
     return uri_to_path(buf_str(&text), &t->path, &t->err);
 }
 
+static void transfer_begin_put(struct transfer *t) {
+    t->report = report_file_http(t->conn, "PUT /v1/files", t->path, (int64_t)t->left);
+    transfer_run(t, transfer_begin, transfer_begun);
+}
+
 static void transfer_start_put(struct transfer *t, const struct http_request *r) {
     int64_t n = http_body_len(r);
     t->put = true;
@@ -390,7 +403,7 @@ static void transfer_start_put(struct transfer *t, const struct http_request *r)
     else if (http_header_get(r, "content-range").p != NULL)
         transfer_reply(t, 400, "a PUT replaces the whole file", NULL, n > 0);
     else
-        transfer_run(t, transfer_begin, transfer_begun);
+        transfer_begin_put(t);
 }
 
 static void transfer_start_get(struct transfer *t, const struct http_request *r) {

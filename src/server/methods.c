@@ -5,6 +5,7 @@
 #include "server/info.h"
 #include "server/params.h"
 #include "server/process_api.h"
+#include "server/report.h"
 #include "server/sandbox_members.h"
 #include "server/start.h"
 
@@ -86,6 +87,8 @@ static enum rpc_outcome initialize_run(struct rpc_call *c, void *params, struct 
     s->wants_failed = initialize_wants(p, "process/failed");
     c->peer->life = RPC_GREETED;
     conn_prove(c->peer->conn);
+    session_named(s, p->client_name);
+    report_session(s, p->has_resume);
     int r = buf_putf(result, "{\"sessionId\":\"%s\",\"environmentInfo\":", s->id);
     if (r == 0)
         r = info_put(srv, result);

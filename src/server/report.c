@@ -2,21 +2,53 @@
 
 #include "server/status.h"
 
-#define REPORT_TEXT_MAX 1024 /* bytes of a reason or path */
+/* -- who -- */
 
-/* The members that say who: the connection, and the session by the first characters of its id. */
-static void report_who(struct audit *a, const struct conn *c, const char *session) {
+static void report_put_text(struct audit *a, const char *name, const char *text) {
+    if (text != NULL && text[0] != '\0')
+        audit_text(a, name, str_of(text), REPORT_TEXT_MAX);
+}
+
+/*
+ * The members that say who: the connection, the session by the first characters of its id, the
+ * name its client gave, the subject of the token. Each may be NULL.
+ */
+static void report_who(struct audit *a, const struct conn *c, const char *id,
+                       const struct session *s) {
     if (c != NULL)
         audit_text(a, "peer", str_of(c->peer), sizeof c->peer);
-    if (session != NULL && session[0] != '\0')
-        audit_text(a, "session", str_of(session), SESSION_LOGGED);
+    if (id != NULL && id[0] != '\0')
+        audit_text(a, "session", str_of(id), SESSION_LOGGED);
+    report_put_text(a, "client", s != NULL ? s->client : NULL);
+    report_put_text(a, "subject", c != NULL ? c->subject : s != NULL ? s->subject : NULL);
+}
+
+void report_asker_init(struct report_asker *w, const struct conn *c, const struct session *s) {
+    *w = (struct report_asker){0};
+    memcpy(w->peer, c->peer, sizeof w->peer);
+    if (s != NULL)
+        memcpy(w->session, s->id, SESSION_LOGGED);
+    w->client = s != NULL && s->client != NULL ? strdup(s->client) : NULL;
+    w->subject = c->subject != NULL ? strdup(c->subject) : NULL;
+}
+
+void report_asker_put(struct audit *a, const struct report_asker *w) {
+    report_put_text(a, "peer", w->peer);
+    report_put_text(a, "session", w->session);
+    report_put_text(a, "client", w->client);
+    report_put_text(a, "subject", w->subject);
+}
+
+void report_asker_fini(struct report_asker *w) {
+    free(w->client);
+    free(w->subject);
 }
 
 /* Begins a line about a job on behalf of a connection (NULL: nobody's). */
 static void report_begin(const struct job *j, const struct conn *c, const char *event) {
     struct audit *a = &j->server->audit;
     audit_begin(a, event);
-    report_who(a, c, j->session_name);
+    report_who(a, c, j->session_name, j->session);
     audit_json(a, "processId", j->id_json);
 }
 
@@ -33,7 +65,7 @@ static void report_connection(const struct conn *c, const char *event) {
     if (!audit_enabled(&s->audit))
         return;
     audit_begin(&s->audit, event);
-    report_who(&s->audit, c, session != NULL ? session->id : NULL);
+    report_who(&s->audit, c, session != NULL ? session->id : NULL, session);
     audit_end(&s->audit);
 }
 
@@ -45,18 +77,57 @@ void report_disconnected(const struct conn *c) {
     report_connection(c, "disconnect");
 }
 
+void report_session(const struct session *s, bool resumed) {
+    struct audit *a = &s->server->audit;
+    if (!audit_enabled(a))
+        return;
+    audit_begin(a, "session");
+    report_who(a, s->peer->conn, s->id, s);
+    audit_flag(a, "resumed", resumed);
+    audit_end(a);
+}
+
+/* -- refusals -- */
+
+void report_refusals(struct server *s) {
+    const char *key;
+    uint64_t count, since = s->refusals.since, seconds = (s->loop.now / LOOP_MS - since) / 1000;
+    if (!audit_enabled(&s->audit) || !s->refusals.waiting)
+        return;
+    while (refusals_take(&s->refusals, &key, &count)) {
+        audit_begin(&s->audit, "refused");
+        audit_text(&s->audit, "peer", key[0] != '\0' ? str_of(key) : STR_LIT("others"),
+                   REPORT_TEXT_MAX);
+        audit_text(&s->audit, "what", STR_LIT("connections"), REPORT_TEXT_MAX);
+        audit_number(&s->audit, "count", (int64_t)count);
+        audit_number(&s->audit, "seconds", (int64_t)seconds);
+        audit_end(&s->audit);
+    }
+}
+
+static void report_on_refusals(struct loop_timer *t) {
+    report_refusals(container_of(t, struct server, refusals_timer));
+}
+
 void report_turned_away(struct server *s, enum metrics_refusal why, const char *peer, int status,
                         const char *reason) {
+    struct audit *a = &s->audit;
     s->metrics.refused[why]++;
-    if (!audit_enabled(&s->audit))
+    if (!audit_enabled(a))
         return;
-    audit_begin(&s->audit, "refused");
-    audit_text(&s->audit, "peer", str_of(peer), REPORT_TEXT_MAX);
-    audit_text(&s->audit, "what", STR_LIT("connection"), REPORT_TEXT_MAX);
+    if (!refusals_admit(&s->refusals, peer, s->loop.now / LOOP_MS, audit_has_share(a))) {
+        s->refusals_timer.fn = report_on_refusals;
+        if (s->refusals_timer.pos == 0)
+            (void)!loop_timer_set(&s->loop, &s->refusals_timer, REFUSALS_SUM_MS * LOOP_MS);
+        return;
+    }
+    audit_begin(a, "refused");
+    audit_text(a, "peer", str_of(peer), REPORT_TEXT_MAX);
+    audit_text(a, "what", STR_LIT("connection"), REPORT_TEXT_MAX);
     if (status != 0)
-        audit_number(&s->audit, "status", status);
-    audit_text(&s->audit, "reason", str_of(reason), REPORT_TEXT_MAX);
-    audit_end(&s->audit);
+        audit_number(a, "status", status);
+    audit_text(a, "reason", str_of(reason), REPORT_TEXT_MAX);
+    audit_end(a);
 }
 
 /* -- starts -- */
@@ -70,7 +141,7 @@ void report_refused(const struct rpc_call *c, const struct start_params *p, cons
         return;
     struct audit_argv argv;
     audit_begin(a, "refused");
-    report_who(a, c->peer->conn, session->id);
+    report_who(a, c->peer->conn, session->id, session);
     audit_text(a, "what", STR_LIT("process/start"), REPORT_TEXT_MAX);
     audit_text(a, "processId", p->process_id, JOB_ID_MAX);
     audit_argv_begin(a, &argv);

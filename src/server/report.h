@@ -7,9 +7,29 @@
 
 #include "server/job.h"
 #include "server/metrics.h"
+#include "server/session.h"
 #include "server/start.h"
 
+#define REPORT_TEXT_MAX 1024 /* bytes of a reason, a path or a name */
+
+/* Who asks for something that is told of later; owned. */
+struct report_asker {
+    char peer[SOCK_PEER_MAX];
+    char session[SESSION_LOGGED + 1]; /* empty: none */
+    char *client, *subject;           /* NULL: none */
+};
+
+void report_asker_init(struct report_asker *w, const struct conn *c, const struct session *s);
+void report_asker_put(struct audit *a, const struct report_asker *w);
+void report_asker_fini(struct report_asker *w);
+
 /* -- connections -- */
+
+/* A client has a session, a new one or one that it resumed. */
+void report_session(const struct session *s, bool resumed);
+
+/* Tells in sums of the refusals that have no line of their own (refusals.h). */
+void report_refusals(struct server *s);
 
 void report_connected(const struct conn *c);
 void report_disconnected(const struct conn *c);

@@ -351,6 +351,7 @@ bool server_fini(struct server *s) {
     server_end_sessions(s);
     if (!server_end_pool(s)) { /* a thread hangs: what it uses must stay, and the process ends */
         log_warn("a call of the file system hangs: not waiting for it");
+        report_refusals(s);
         audit_close(&s->audit);
         return false;
     }
@@ -369,6 +370,8 @@ bool server_fini(struct server *s) {
     fs_devices_fini(&s->devices);
     passwd_fini(&s->passwd);
     buf_fini(&s->info);
+    report_refusals(s);
+    loop_timer_del(&s->loop, &s->refusals_timer);
     loop_fini(&s->loop);
     audit_close(&s->audit);
     return true;

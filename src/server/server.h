@@ -13,6 +13,7 @@
 #include "server/audit.h"
 #include "server/metrics.h"
 #include "server/options.h"
+#include "server/refusals.h"
 #include "server/retention.h"
 #include "server/sandbox.h"
 
@@ -52,6 +53,8 @@ struct server {
 
     struct metrics metrics;
     struct audit audit;
+    struct refusals refusals; /* what the audit log tells of them */
+    struct loop_timer refusals_timer;
     uint64_t started;      /* loop time */
     double started_unix;   /* the same moment in seconds of Unix time */
     uint8_t write_key[16]; /* for digests of write ids */

@@ -1,6 +1,7 @@
 #include "server/session.h"
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "server/attach.h"
 #include "server/fs_conn.h"
 #include "server/fs_helper.h"
@@ -114,6 +115,14 @@ static struct session *session_least_missed(const struct server *server) {
     return list_entry(list_first(&server->detached), struct session, detached_node);
 }
 
+void session_named(struct session *s, struct str client) {
+    const char *subject = s->peer->conn->subject;
+    free(s->client);
+    free(s->subject);
+    s->client = str_dup((struct str){client.p, utf8_cut(client.p, client.n, SESSION_CLIENT_MAX)});
+    s->subject = subject != NULL ? strdup(subject) : NULL;
+}
+
 void session_detach(struct session *s) {
     struct server *server = s->server;
     job_note_detach(s);
@@ -151,6 +160,8 @@ void session_end(struct session *s) {
     hash_fini(&s->jobs);
     retention_leave(&server->outputs);
     retention_leave(&server->entries);
+    free(s->client);
+    free(s->subject);
     free(s);
     server_freed(server);
 }

@@ -9,14 +9,16 @@
 
 #include "base/uuid.h"
 
-#define SESSION_PROBE_MS 2000 /* silence after which a resumed session changes hands */
-#define SESSION_LOGGED 8      /* characters of an id that may be logged: the id is a secret */
+#define SESSION_PROBE_MS 2000  /* silence after which a resumed session changes hands */
+#define SESSION_CLIENT_MAX 128 /* bytes of a client's name that are kept */
+#define SESSION_LOGGED 8       /* characters of an id that may be logged: the id is a secret */
 
 struct session {
     struct hash_node node;
     char id[UUID_LEN + 1];
     struct server *server;
-    struct rpc_peer *peer;            /* NULL = detached */
+    struct rpc_peer *peer;  /* NULL = detached */
+    char *client, *subject; /* owned; the last connection's clientName, token; NULL: none */
     bool wants_started, wants_failed; /* its client asked for process/started, process/failed */
     struct hash jobs;                 /* struct job by process id */
     struct list order;                /* the same, oldest first */
@@ -44,6 +46,9 @@ struct session *session_new(struct server *s, struct rpc_peer *peer, struct err 
  */
 struct session *session_resume(struct server *s, struct str id, struct rpc_peer *peer,
                                struct err *e);
+
+/* Notes for logs who has the session now: the name it gave, cut at SESSION_CLIENT_MAX. */
+void session_named(struct session *s, struct str client);
 
 /* The connection is gone: keeps the session for its time to live, or ends it. */
 void session_detach(struct session *s);

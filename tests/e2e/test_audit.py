@@ -1,14 +1,18 @@
 """The audit log: what is in it, what is not, and that it never holds up the service."""
 
+import base64
+import hmac
 import json
 import os
 import re
 import signal
 import stat
 import threading
+import time
 
 import pytest
 
+from harness.files import Files, os_error
 from harness.metrics import metrics
 from harness.server import run
 from harness.settings import SANITIZED
@@ -73,9 +77,11 @@ def test_life_of_a_process(fleet, log):
     client.end()
     log.wait("disconnect")
     lines = log.lines()
-    assert [line["event"] for line in lines] == ["connect", "start", "write", "exit", "disconnect"]
-    connect, start, write, end, disconnect = lines
-    who = {"peer": connect["peer"], "session": client.session[:8]}
+    assert [line["event"] for line in lines] \
+        == ["connect", "session", "start", "write", "exit", "disconnect"]
+    connect, session, start, write, end, disconnect = lines
+    who = {"peer": connect["peer"], "session": client.session[:8], "client": "e2e"}
+    assert session == {"ts": session["ts"], "event": "session", **who, "resumed": False}
     assert re.fullmatch(r"127\.0\.0\.1:\d+", connect["peer"])
     assert set(connect) == {"ts", "event", "peer"}
     about = {**who, "processId": process.name}
@@ -87,7 +93,7 @@ def test_life_of_a_process(fleet, log):
                      "status": "accepted"}
     resources = end.pop("resources")
     assert set(resources) == {"userTimeMs", "systemTimeMs", "peakMemoryBytes", "wallTimeMs"}
-    assert end == {"ts": end["ts"], "event": "exit", "session": who["session"],
+    assert end == {"ts": end["ts"], "event": "exit", "session": who["session"], "client": "e2e",
                    "processId": process.name, "pid": pid, "exitCode": 3}
     assert disconnect == {"ts": disconnect["ts"], "event": "disconnect", **who}
 
@@ -180,8 +186,130 @@ def test_stdio(fleet, log):
     client.transport.rest()
     assert client.transport.wait() == 0
     lines = log.lines()
-    assert [line["event"] for line in lines] == ["connect", "start", "exit", "disconnect"]
-    assert lines[0]["peer"] == lines[3]["peer"] == "stdio"
+    assert [line["event"] for line in lines] \
+        == ["connect", "session", "start", "exit", "disconnect"]
+    assert lines[0]["peer"] == lines[4]["peer"] == "stdio"
+
+
+def token_for(subject, secret):
+    """A signed token."""
+    def part(data):
+        return base64.urlsafe_b64encode(data).rstrip(b"=")
+    claims = {"exp": int(time.time()) + 3600, **({"sub": subject} if subject else {})}
+    body = part(b'{"alg":"HS256"}') + b"." + part(json.dumps(claims).encode())
+    return (body + b"." + part(hmac.digest(secret, body, "sha256"))).decode()
+
+
+def test_client_and_subject(fleet, log, tmp_path):
+    """Each line of a session tells which program asked, and with whose token."""
+    secret = b"0123456789abcdef0123456789abcdef"
+    (tmp_path / "secret").write_bytes(secret)
+    server = start_with(fleet, log, "--ws-auth", "signed-bearer-token",
+                        "--ws-shared-secret-file", str(tmp_path / "secret"))
+
+    def connect(subject, name, **params):
+        bearer = [("Authorization", f"Bearer {token_for(subject, secret)}")]
+        client = server.connect(headers=bearer)
+        client.initialize(name=name, **params)
+        return client
+
+    odd = 'a\nb"\u0007\u20ac'
+    first = connect("alice@example.org", odd)
+    first.run("true")
+    first.close()
+    log.wait("disconnect")
+    lines = [line for line in log.lines() if "session" in line]
+    assert [line["event"] for line in lines] == ["session", "start", "exit", "disconnect"]
+    assert {(line["client"], line["subject"]) for line in lines} == {(odd, "alice@example.org")}
+    second = connect("bob", "other", resumeSessionId=first.session)
+    second.run("true")
+    third = connect(None, "x" * 1000)
+    third.run("true")
+    session = log.wait("session", 3)
+    assert [(s["client"], s.get("subject"), s["resumed"]) for s in session] \
+        == [(odd, "alice@example.org", False), ("other", "bob", True), ("x" * 128, None, False)]
+    starts = log.wait("start", 3)
+    assert [s.get("subject") for s in starts] == ["alice@example.org", "bob", None]
+
+
+# Changes of files.
+
+def test_changes_of_files(fleet, log, tmp_path):
+    place = tmp_path / "place"
+    place.mkdir()
+    server = start_with(fleet, log)
+    client = server.client()
+    files = Files(client)
+    files.write(place / "f", b"private data")
+    files.write(place / "f", b"other data", atomic=True)
+    files.mkdir(place / "d")
+    files.copy(place / "f", place / "g")
+    files.rename(place / "g", place / "d" / "h")
+    files.chmod(place / "f", 0o600)
+    files.remove(place / "d", recursive=True)
+    assert files.error("writeFile", place / "no" / "f", dataBase64="") == os_error(2)
+    files.read(place / "f")  # no change
+    files.metadata(place / "f")
+    handle = files.open(place / "stream", mode="replace")
+    files.write_block(handle, 0, b"0123456789")
+    files.write_block(handle, 10, b"01234")
+    files.close(handle)
+    files.close(files.open(place / "f"))
+    name = str(place)
+    found = [(line["method"].removeprefix("fs/"), line["path"].removeprefix(name + "/"),
+              line.get("destination", "").removeprefix(name + "/"), line.get("bytes"), line["ok"],
+              line.get("reason")) for line in log.wait("file", 10)]
+    assert found == [
+        ("writeFile", "f", "", 12, True, None),
+        ("writeFile", "f", "", 10, True, None),
+        ("createDirectory", "d", "", None, True, None),
+        ("copy", "f", "g", None, True, None),
+        ("rename", "g", "d/h", None, True, None),
+        ("setPermissions", "f", "", None, True, None),
+        ("remove", "d", "", None, True, None),
+        ("writeFile", "no/f", "", 0, False, "No such file or directory (os error 2)"),
+        ("open", "stream", "", None, True, None),
+        ("close", "stream", "", 15, True, None)]
+    who = {(line["session"], line["client"]) for line in log.events("file")}
+    assert who == {(client.session[:8], "e2e")}
+    assert "private" not in log.text()
+
+
+def test_changes_over_http(fleet, log, tmp_path):
+    server = start_with(fleet, log, "--http-files")
+    for path in (tmp_path / "f", tmp_path / "no" / "f"):
+        http = server.http()
+        http.send(f"PUT /v1/files?path={path} HTTP/1.1\r\nHost: localhost\r\n"
+                  "Content-Length: 4\r\n\r\ndata")
+        http.read()
+    cut = server.http()
+    cut.send(f"PUT /v1/files?path={tmp_path}/cut HTTP/1.1\r\nHost: localhost\r\n"
+             "Content-Length: 4\r\nExpect: 100-continue\r\n\r\n")
+    assert cut.read().status == 100
+    cut.sock.close()
+    found = [(line["method"], line["path"], line["bytes"], line["ok"], line.get("reason"))
+             for line in log.wait("file", 3)]
+    assert found == [
+        ("PUT /v1/files", f"{tmp_path}/f", 4, True, None),
+        ("PUT /v1/files", f"{tmp_path}/no/f", 4, False, "No such file or directory (os error 2)"),
+        ("PUT /v1/files", f"{tmp_path}/cut", 4, False,
+         "the connection ended before the body did")]
+    assert all(re.fullmatch(r"127\.0\.0\.1:\d+", line["peer"]) for line in log.events("file"))
+
+
+def test_a_change_that_outlives_its_connection(fleet, log, faultfs):
+    """Its line comes when it is made, whoever waits for it."""
+    server = start_with(fleet, log)
+    client = server.client()
+    path = faultfs.file("hang-write", b"")
+    Files(client).send("writeFile", path, dataBase64="AAAA")
+    faultfs.hangs("write", "hang-write")
+    client.close()
+    log.wait("disconnect")
+    assert log.events("file") == []
+    faultfs.release()
+    line, = log.wait("file")
+    assert (line["path"], line["ok"], line["session"]) == (str(path), True, client.session[:8])
 
 
 # Refusals.
@@ -203,6 +331,29 @@ def test_http_refusals(fleet, log, tmp_path):
                      (403, "the request has an Origin header", "connection"),
                      (403, "/metrics or /v1/files from a browser or by an unknown name", "connection")]
     assert "sekret" not in log.text() and "wrong-secret" not in log.text()
+
+
+def test_refusals_are_limited(fleet, log, tmp_path):
+    """Who has no token can neither fill the disk nor push out what others do: sums are told."""
+    token = tmp_path / "token"
+    token.write_text("sekret")
+    server = start_with(fleet, log, "--ws-auth", "capability-token", "--ws-token-file", str(token))
+    http = server.http()
+    for _ in range(500):
+        http.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+                  "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
+        assert http.read().status == 401
+    server.websocket(headers=[("Authorization", "Bearer sekret")])
+    log.wait("connect")
+    server.stop()
+    lines = log.events("refused")
+    single = [line for line in lines if line["what"] == "connection"]
+    sums = [line for line in lines if line["what"] == "connections"]
+    assert 10 <= len(single) < 250 and sums
+    assert len(single) + sum(line["count"] for line in sums) == 500
+    assert {line["peer"] for line in sums} == {"127.0.0.1"}
+    assert all(line["seconds"] >= 0 for line in sums)
+    assert not log.events("dropped")
 
 
 def test_too_many_connections(fleet, log):
@@ -342,7 +493,7 @@ def test_file(fleet, log):
     log.path.chmod(0o600)
     server = start_with(fleet, log)
     server.client()
-    until(lambda: log.text().count("\n") == 2, "a line")
+    until(lambda: log.text().count("\n") == 3, "two lines")
     assert log.text().startswith("kept\n{")
     server.stop()
     log.path.unlink()
@@ -381,15 +532,15 @@ def test_cannot_be_opened(path, reason):
 def test_rotation(fleet, log):
     server = start_with(fleet, log)
     server.client()
-    log.wait("connect")
+    log.wait("session")
     old = Log(log.path.with_suffix(".1"))
     log.path.rename(old.path)
     server.send_signal(signal.SIGHUP)
     until(log.path.exists, "a new file")
     assert server.running()
     server.client()
-    log.wait("connect")
-    assert len(old.lines()) == 1 and len(log.lines()) == 1
+    log.wait("session")
+    assert len(old.lines()) == 2 and len(log.lines()) == 2
     assert str(old.path) not in server.fd_targets()
 
 

@@ -58,6 +58,10 @@ static void check_signed(const struct auth *a, struct str in) {
     put_base64url(&b, in.p + skip, in.n - skip);
     sign(&b);
     const char *why = auth_check_jwt(a, buf_str(&b), 1000);
+    _cleanup_buf_ struct buf header = BUF_INIT(1 << 23);
+    REQUIRE(buf_putz(&header, "Bearer ") == 0 && buf_put(&header, b.p, b.len) == 0);
+    _cleanup_free_ char *subject = auth_subject(a, buf_str(&header));
+    REQUIRE(subject == NULL || strlen(subject) <= AUTH_SUBJECT_MAX);
     /* A changed signature never passes. */
     b.p[b.len - 3] = b.p[b.len - 3] == 'A' ? 'B' : 'A';
     REQUIRE(auth_check_jwt(a, buf_str(&b), 1000) != NULL);
@@ -73,6 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     auth_check(&a, in, 1000);
     auth_check_jwt(&a, in, 1000);
+    free(auth_subject(&a, in)); /* must stand any text, though it is asked about good ones only */
     check_signed(&a, in);
     a.issuer = ISSUER;
     a.audience = AUDIENCE;

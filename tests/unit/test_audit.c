@@ -387,6 +387,7 @@ static void ring_full(void **state) {
         put_number(r, i);
     uint64_t dropped = audit_ring_dropped(r);
     assert_in_range(dropped, 1, LINES - AUDIT_RING / 16);
+    assert_in_range(audit_ring_waiting(r), AUDIT_RING / 8, AUDIT_RING); /* no share for refusals */
     FILE *f = fopen("fifo", "re");
     assert_non_null(f);
     while (t.lines + t.dropped < LINES && next_line(f, line, sizeof line))

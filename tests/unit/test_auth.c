@@ -540,6 +540,45 @@ static void token_shapes(void **state) {
     auth_fini(&a);
 }
 
+static void subjects(void **state) {
+    (void)state;
+    static char long_one[400];
+    memset(long_one, 's', sizeof long_one - 1);
+    char claims[500];
+    snprintf(claims, sizeof claims, "{\"exp\":99,\"sub\":\"%s\"}", long_one);
+    long_one[AUTH_SUBJECT_MAX] = '\0';
+    const struct {
+        const char *claims, *want;
+    } cases[] = {{"{\"exp\":99,\"sub\":\"alice\"}", "alice"},
+                 {"{\"exp\":99,\"sub\":\"a\\n\\u20ac\"}", "a\n\xE2\x82\xAC"},
+                 {"{\"exp\":99}", NULL},
+                 {"{\"exp\":99,\"sub\":null}", NULL},
+                 {"{\"exp\":99,\"sub\":\"\"}", ""},
+                 {claims, long_one}};
+    struct auth a, none = {.mode = AUTH_NONE};
+    make_signed(&a, NULL, NULL, 0);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        _cleanup_buf_ struct buf b = BUF_INIT(4096);
+        assert_int_equal(buf_putz(&b, "Bearer "), 0);
+        _cleanup_buf_ struct buf token = BUF_INIT(4096);
+        put_base64url(&token, HS256, strlen(HS256));
+        assert_int_equal(buf_putc(&token, '.'), 0);
+        put_base64url(&token, cases[i].claims, strlen(cases[i].claims));
+        sign(&token);
+        assert_int_equal(buf_put(&b, token.p, token.len), 0);
+        assert_null(auth_check(&a, buf_str(&b), 1));
+        _cleanup_free_ char *got = auth_subject(&a, buf_str(&b));
+        if (cases[i].want == NULL)
+            assert_null(got);
+        else
+            assert_string_equal(got, cases[i].want);
+        assert_null(auth_subject(&none, buf_str(&b)));
+    }
+    assert_null(auth_subject(&a, STR_LIT("Bearer a.b")));
+    assert_null(auth_subject(&a, (struct str){NULL, 0}));
+    auth_fini(&a);
+}
+
 /* Expects a failure of auth_read_secret() with "<before><path><after>". */
 static void reject_secret(int rc, const char *before, const char *after) {
     _cleanup_err_ struct err e = ERR_INIT;
@@ -612,6 +651,7 @@ int main(void) {
         cmocka_unit_test(capability_digests),
         cmocka_unit_test(recorded_jwt),
         cmocka_unit_test(claim_shapes),
+        cmocka_unit_test(subjects),
         cmocka_unit_test(borders),
         cmocka_unit_test(audiences),
         cmocka_unit_test(token_shapes),
