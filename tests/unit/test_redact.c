@@ -174,8 +174,7 @@ static void other_notations(void **state) {
         "docker login --password-stdin <<< hunter2",
         "docker login --password-stdin <<<\"hunter2 hunter2\"",
         "docker login -p hunter2 r",
-        "echo '-----BEGIN OPENSSH PRIVATE KEY-----\nhunter2\nhunter2\n"
-        "-----END OPENSSH PRIVATE KEY-----' > f",
+        "echo '-----BEGIN PRIVATE KEY-----\nhunter2\nhunter2\n-----END PRIVATE KEY-----' > f",
         "printf -- -----BEGIN\\ X-----\\\\nhunter2\\\\n",
         "echo a-----BEGIN RSA PRIVATE KEY-----hunter2-----END RSA PRIVATE KEY-----b",
         "TOKENS=(hunter2 hunter2 'hunter2')",
