@@ -96,6 +96,7 @@ static void backend_hear(int control, pid_t pid, struct backend_try *t, int *fd)
     size_t head = offsetof(struct launch_report, text);
     if (n >= (ssize_t)head && r.kind == LAUNCH_RUNNING) {
         t->works = true;
+        t->fault.error = r.error;
         t->shares_proc = r.error == EXDEV;
     } else if (n > (ssize_t)head && (size_t)n <= sizeof r) {
         t->fault.step = r.step;
@@ -171,6 +172,20 @@ void backend_try_plan(int self, enum launch_backend b, const struct plan *plan,
     util_close_fd(&fd);
 }
 
+/* Facts about the host. A launcher that a filter kills has met one. */
+static void backend_look(int self, struct cause_facts *f) {
+    struct backend_try t;
+    int fd;
+    cause_look(f);
+    if (f->seccomp == 0)
+        return;
+    backend_run(self, LAUNCH_CALLS, LAUNCH_LANDLOCK, &backend_plan, &t, &fd);
+    util_close_fd(&fd);
+    unsigned bits = t.works ? (unsigned)t.fault.error : ~0u;
+    f->clone_filtered = (bits & CAUSE_CLONE_FILTERED) != 0;
+    f->mounts_filtered = (bits & CAUSE_MOUNTS_FILTERED) != 0;
+}
+
 void backend_probe(int self, bool all, struct backend *out) {
     *out = (struct backend){.landlock = landlock_abi(LANDLOCK_ABI_MAX)};
     _cleanup_close_ int program = fcntl(self, F_DUPFD_CLOEXEC, BACKEND_FD_MIN);
@@ -180,7 +195,7 @@ void backend_probe(int self, bool all, struct backend *out) {
         found |= out->tries[i].works;
     }
     if (all || !(out->tries[LAUNCH_USERNS].works || out->tries[LAUNCH_ROOT].works))
-        cause_look(&out->facts);
+        backend_look(program, &out->facts);
 }
 
 int backend_best(const struct backend *b) {

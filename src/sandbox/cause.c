@@ -181,14 +181,16 @@ static bool cause_is_new_kernel(void) {
 }
 
 /* The kernel itself says EINVAL to both calls, before it looks at any right. */
-static void cause_try_calls(struct cause_facts *f) {
+unsigned cause_try_calls(void) {
     long pid = syscall(SYS_clone, CLONE_NEWUSER | CLONE_FS, 0, 0, 0, 0);
     if (pid == 0)
         _exit(0);
-    f->clone_filtered = pid < 0 && errno != EINVAL;
+    unsigned bits = pid < 0 && errno != EINVAL ? CAUSE_CLONE_FILTERED : 0;
     struct mount_attr attr = {0};
     long r = syscall(SYS_mount_setattr, -1, "", ~0u, &attr, sizeof attr);
-    f->mounts_filtered = r < 0 && errno != EINVAL && (errno != ENOSYS || cause_is_new_kernel());
+    if (r < 0 && errno != EINVAL && (errno != ENOSYS || cause_is_new_kernel()))
+        bits |= CAUSE_MOUNTS_FILTERED;
+    return bits;
 }
 
 /* Whether the cgroup that the text of /proc/self/cgroup names may be divided by us. */
@@ -214,7 +216,6 @@ void cause_look(struct cause_facts *f) {
     cause_read("/proc/sys/kernel/unprivileged_userns_clone", text);
     cause_read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", policy);
     cause_take_sysctls(f, text, policy);
-    cause_try_calls(f);
     cause_read("/proc/self/cgroup", text);
     f->delegated = cause_is_delegated(text);
     f->in[CAUSE_DOCKER] = access("/.dockerenv", F_OK) == 0;
@@ -254,6 +255,8 @@ unsigned cause_find(const struct cause_facts *f, const struct fault *fault) {
         return fault->step == FAULT_MOUNT || fault->step == FAULT_DEV ? BIT(CAUSE_KERNEL) : 0;
     if (fault->step == FAULT_NAMESPACES)
         return cause_of_namespaces(f, fault);
+    if (fault->step == FAULT_LOST) /* a filter can kill */
+        return f->clone_filtered || f->mounts_filtered ? BIT(CAUSE_SECCOMP) : 0;
     if (fault->step == FAULT_IDS && refused && f->is_root && !f->has_setfcap)
         return BIT(CAUSE_ROOT_MAP);
     if (fault->step == FAULT_NETWORK && refused)

@@ -47,8 +47,15 @@ void cause_take_label(struct cause_facts *f, const char *text);     /* /proc/sel
 void cause_take_mountinfo(struct cause_facts *f, const char *text); /* whole lines of it */
 void cause_take_sysctls(struct cause_facts *f, const char *clone, const char *policy); /* or "" */
 
-/* All facts about this process. Makes a few system calls that are bound to fail. */
+/* Facts about this process, but for filtered calls. */
 void cause_look(struct cause_facts *f);
+
+#define CAUSE_CLONE_FILTERED 1u
+#define CAUSE_MOUNTS_FILTERED 2u
+
+/* Makes system calls that are bound to fail: bits of those that a filter refuses. A filter may
+ * kill who makes them, so that is to be done by a process of its own. */
+unsigned cause_try_calls(void);
 
 /*
  * Causes of a fault, as bits (1 << enum cause_kind): what was in the way, and what would be next.

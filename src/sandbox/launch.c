@@ -2,6 +2,7 @@
 
 #include "sandbox/bridge.h"
 #include "sandbox/caps.h"
+#include "sandbox/cause.h"
 #include "sandbox/init.h"
 #include "sandbox/landlock.h"
 #include "sandbox/layout.h"
@@ -294,6 +295,13 @@ static _Noreturn void launch_network(struct launch *l) {
     _exit(fd < 0);
 }
 
+/* LAUNCH_CALLS. */
+static _Noreturn void launch_calls(struct launch *l) {
+    l->shared->fault.error = (int32_t)cause_try_calls();
+    init_report(l->shared, LAUNCH_RUNNING, -1);
+    _exit(0);
+}
+
 _Noreturn void launch_main(launch_helper_fn *helper) {
     static struct launch l = {.bridge = -1};
     launch_quiet();
@@ -315,6 +323,8 @@ _Noreturn void launch_main(launch_helper_fn *helper) {
     int r = launch_read(&l);
     if (r == 0 && l.q.mode == LAUNCH_NETWORK)
         launch_network(&l);
+    if (r == 0 && l.q.mode == LAUNCH_CALLS)
+        launch_calls(&l);
     if (r == 0)
         r = launch_prepare(&l);
     pid_t init = -1;

@@ -20,7 +20,7 @@
  * the server come packets of signal numbers, a byte each, for the process group of the command.
  * With LAUNCH_HELPER the channel is the helper's after the report. LAUNCH_PROBE ends after it;
  * `error` of its report is EXDEV if the /proc inside is that of the container. LAUNCH_NETWORK does
- * nothing but send a descriptor along with its report.
+ * nothing but send a descriptor along with its report, LAUNCH_CALLS has its answer in `error`.
  *
  * The launcher ends as the command ends: with its exit status or by its signal. When it is killed,
  * everything inside is killed with it; the synthetic directories in the list are then to be removed

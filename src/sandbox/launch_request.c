@@ -164,7 +164,7 @@ int launch_request_decode(struct str bytes, struct arena *a, struct launch_reque
     *q = (struct launch_request){0};
     if (get_u32(&r, UINT32_MAX) != REQUEST_MAGIC)
         return -EINVAL;
-    q->mode = (enum launch_mode)get_u32(&r, LAUNCH_NETWORK);
+    q->mode = (enum launch_mode)get_u32(&r, LAUNCH_CALLS);
     q->backend = (enum launch_backend)get_u32(&r, LAUNCH_LANDLOCK);
     q->landlock_max = get_u32(&r, UINT32_MAX);
     q->tty = get_u32(&r, 1) != 0;

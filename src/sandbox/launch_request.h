@@ -22,6 +22,7 @@ enum launch_mode {
     LAUNCH_HELPER,  /* run a function of ours (launch.h) */
     LAUNCH_PROBE,   /* set up, report, and end */
     LAUNCH_NETWORK, /* make an empty network namespace, send it with the report, and end */
+    LAUNCH_CALLS,   /* report which system calls are filtered (cause_try_calls()), and end */
 };
 
 /* What enforces the plan; the order of preference. */

@@ -45,19 +45,18 @@ static int probe_writable(const char *path, struct fault *f) {
 static int probe_entry(const struct plan_entry *entry, struct fault *f) {
     if (entry->access == PLAN_WRITE)
         return probe_writable(entry->path, f);
-    bool open_ = probe_can_open(entry->path, O_RDONLY);
-    if (open_ != (entry->access == PLAN_READ))
-        return fault_text(f, FAULT_LOST, "trial: %s could%s be opened", entry->path,
-                          open_ ? "" : " not");
+    if (entry->access == PLAN_READ && access(entry->path, F_OK) < 0)
+        return fault_os(f, FAULT_LOST, errno, "trial: %s", entry->path);
+    if (entry->access == PLAN_DENY && probe_can_open(entry->path, O_RDONLY))
+        return fault_text(f, FAULT_LOST, "trial: %s could be opened", entry->path);
     return 0;
 }
 
 static int probe_network(enum plan_network network, struct fault *f) {
     _cleanup_close_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool may = network != PLAN_NET_RESTRICTED;
-    if (may && fd < 0)
-        return fault_os(f, FAULT_LOST, errno, "trial: socket");
-    return may == (fd >= 0) ? 0 : fault_text(f, FAULT_LOST, "trial: the network could be used");
+    if (network == PLAN_NET_RESTRICTED && fd >= 0)
+        return fault_text(f, FAULT_LOST, "trial: the network could be used");
+    return 0;
 }
 
 int probe_check(const struct launch_request *q, struct fault *f) {

@@ -44,6 +44,9 @@ static int fs_check_mode(const struct json_node *v, struct err *e) {
     PARAM_OPT_CHECKED(fs_params, sandbox, "sandbox", JSONDEC_NODE, JSONDEC_NULLABLE,               \
                       fs_check_sandbox)
 #define FS_HANDLE PARAM(fs_params, handle_id, "handleId", JSONDEC_STR)
+/* A handle keeps the policy that it was opened with: the object is not looked at. */
+#define FS_HANDLE_SANDBOX                                                                          \
+    PARAM_OPT(fs_params, handle_sandbox, "sandbox", JSONDEC_NODE, JSONDEC_NULLABLE)
 
 static const struct jsondec_field read_file_fields[] = {
     FS_PATH,
@@ -78,6 +81,7 @@ static const struct jsondec_field read_block_fields[] = {
     FS_HANDLE,
     PARAM(fs_params, offset, "offset", JSONDEC_U64),
     PARAM(fs_params, len, "len", JSONDEC_USIZE),
+    FS_HANDLE_SANDBOX,
 };
 static const struct jsondec_struct read_block_struct =
     PARAM_STRUCT("FsReadBlockParams", read_block_fields);
@@ -86,11 +90,12 @@ static const struct jsondec_field write_block_fields[] = {
     FS_HANDLE,
     PARAM(fs_params, offset, "offset", JSONDEC_U64),
     PARAM_CHECKED(fs_params, base64, "chunk", JSONDEC_BASE64, fs_check_base64),
+    FS_HANDLE_SANDBOX,
 };
 static const struct jsondec_struct write_block_struct =
     PARAM_STRUCT("FsWriteBlockParams", write_block_fields);
 
-static const struct jsondec_field close_fields[] = {FS_HANDLE};
+static const struct jsondec_field close_fields[] = {FS_HANDLE, FS_HANDLE_SANDBOX};
 static const struct jsondec_struct close_struct = PARAM_STRUCT("FsCloseParams", close_fields);
 
 static const struct jsondec_field create_directory_fields[] = {
@@ -187,7 +192,7 @@ static int fs_params_decode(const struct jsondec_struct *s, const struct json_no
     p->follow = p->recursive = p->force = p->replace = true;
     int r = jsondec(s, params, p, e);
     if (r == 0)
-        r = sandbox_members_check(params, s, &p->sandbox, e);
+        r = sandbox_members_check(params, s, p->path.text.p != NULL ? &p->sandbox : NULL, e);
     if (r < 0)
         return r;
     r = fs_decode_path(p, &p->path, e);

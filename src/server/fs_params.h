@@ -28,7 +28,7 @@ struct fs_params {
     uint64_t mode; /* fs/setPermissions */
     struct fs_walk walk;
     struct buf uri; /* fs/walk: of the path, as it came; owned */
-    const struct json_node *sandbox;
+    const struct json_node *sandbox, *handle_sandbox;
 
     struct err why; /* of a path without a native form */
     struct arena arena;

@@ -8,8 +8,8 @@
 
 /*
  * Looks at the members of `params`, an object that was decoded by `known`. *sandbox is the node of
- * the `sandbox` member, or NULL; `sandbox` itself is NULL where a start must have none. A
- * `sandboxPolicy` beside the other members, the shape of early April 2026, sets *sandbox to
+ * the `sandbox` member, or NULL; `sandbox` itself is NULL where no older spelling can be enforced.
+ * A `sandboxPolicy` beside the other members, the shape of early April 2026, sets *sandbox to
  * `params` for profile_decode(), if `known` has a `sandbox`. 0, or -EINVAL with -32602: a member
  * asks for a confinement that the method does not have, or `sandbox` and `sandboxPolicy` were both
  * given. Members that are null or false, and those for Windows, ask for nothing.

@@ -135,10 +135,12 @@ def test_other_processes_stay_private(containers, options):
 @USERS
 def test_proc_is_read_only(containers, uid):
     client = containers.start(uid=uid).client()
-    for name in ("sys/kernel/hostname", "sys/kernel/core_pattern", "self/oom_score_adj", "self/comm",
-                 "1/oom_score_adj"):
-        got = start(client, f"echo 5 >/proc/{name}", WORK)
-        assert got.code != 0 and (READ_ONLY in got.err or DENIED in got.err), (name, got)
+    names = ("sys/kernel/hostname", "sys/kernel/core_pattern", "self/oom_score_adj", "self/comm",
+             "1/oom_score_adj")
+    for sandbox in (WORK, HIDE):
+        got = start(client, "".join(f"(echo 5 >/proc/{name}) && echo {name}; " for name in names),
+                    sandbox)
+        assert got.out == "" and got.err.count(READ_ONLY) == len(names), got
     for name in ("kcore", "keys", "timer_list", "kpageflags"):
         got = start(client, f"head -c1 /proc/{name}", WORK)
         assert got.out == "" and (DENIED in got.err or MISSING in got.err), (name, got)
@@ -218,6 +220,15 @@ def check_weak(container, flag):
 @USERS
 def test_filter_of_docker(containers, uid):
     check_weak(containers.start(uid=uid, rules=DOCKER), SECCOMP)
+
+
+def test_filter_that_kills(containers):
+    """A service manager may end who makes a forbidden call: the server does not make it."""
+    client = containers.start(rules=[deny("mount_setattr", "unshare", "setns", errno=None)]).client()
+    assert start(client, "touch /work/x", READ).err.count(DENIED) == 1
+    code, text = refusal(client, "true", WORK)
+    assert code == -32603 and SECCOMP in text, text
+    assert client.call("environment/status") == {"status": "ready"}
 
 
 def test_root_without_capabilities(containers):

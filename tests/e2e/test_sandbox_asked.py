@@ -112,9 +112,14 @@ def test_prepared_starts(client, tmp_path, name):
 def test_methods_without_a_sandbox(fleet, client, tmp_path):
     missing = {"watchId": 1, "missing": [uri(tmp_path / "x")], "present": None}
     for name in ("sandbox", "sandboxPolicy"):
-        for method, params in (("fs/watchMissing", missing), ("fs/close", {"handleId": "h"}),
-                               ("fs/readBlock", {"handleId": "h", "offset": 0, "len": 1})):
-            assert client.error(method, {**params, name: READ}) == refusal(name), method
+        assert client.error("fs/watchMissing", {**missing, name: READ}) == refusal(name)
+    handles = {"fs/close": {}, "fs/readBlock": {"offset": 0, "len": 1},
+               "fs/writeBlock": {"offset": 0, "chunk": ""}}
+    for method, params in handles.items():
+        params = {"handleId": "h", **params}
+        assert client.error(method, {**params, "sandboxPolicy": READ}) == refusal("sandboxPolicy")
+    # A handle keeps the policy of its open.
+    assert client.call("fs/close", {"handleId": "h", "sandbox": {"permissions": {}}}) == {}
     watch = {"watchId": "w", "path": uri(tmp_path), "sandboxPolicy": {"type": "read-only", "access": {
         "type": "restricted"}}}
     assert client.error("fs/watch", watch) == (

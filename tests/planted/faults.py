@@ -141,6 +141,17 @@ FAULTS = [
          Bench("echo_pipe", r"missed: .*echo_pipe_p50")],
         cheap=True),
     Fault(
+        "ignored-policy", "a sandboxPolicy beside the other members is checked and forgotten",
+        "src/server/sandbox_members.c",
+        "    *sandbox = params;\n", "",
+        [e2e(r"succeeded", "test_sandbox_asked.py::test_policy_of_a_file_call")]),
+    Fault(
+        "writable-proc", "the /proc of a container can be written to", "src/sandbox/mounts_system.c",
+        "    if (proc < 0 || sys_mount_setattr(proc, \"\", 1, MOUNTS_EMPTY | MOUNT_ATTR_RDONLY, 0, 0)"
+        " < 0 ||\n",
+        "    if (proc < 0 || sys_mount_setattr(proc, \"\", 1, MOUNTS_EMPTY, 0, 0) < 0 ||\n",
+        [e2e(r"assert", "test_containers.py::test_proc_is_read_only")]),
+    Fault(
         "unsandboxed-start", "what cannot be sandboxed is started without", "src/server/start.c",
         "    return sandbox_prepare(&server->sandbox, &s->policy, server->procs.spawner.nofile,"
         " &s->arena,\n                           &s->spec, &s->launch, e);",

@@ -24,9 +24,13 @@ NAMESPACE_FLAGS = [0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0
 
 
 def deny(*names, errno=1, flag=None):
-    """A rule of a filter: these system calls fail, clone() with a flag, if one is given."""
+    """A rule of a filter: these system calls fail, clone() with a flag, if one is given.
+
+    Without an errno they kill the process."""
     args = [] if flag is None else [{"index": 0, "value": flag, "valueTwo": flag,
                                      "op": "SCMP_CMP_MASKED_EQ"}]
+    if errno is None:
+        return {"names": list(names), "action": "SCMP_ACT_KILL_PROCESS", "args": args}
     return {"names": list(names), "action": "SCMP_ACT_ERRNO", "errnoRet": errno, "args": args}
 
 
