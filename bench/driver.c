@@ -2,7 +2,7 @@
 //
 //   driver MEASURE [--port N] [--pid N] [--count N] [--warmup N] [--window N] [--millis N]
 //                  [--bytes N] [--entries N] [--path PATH] [--sandbox JSON] [--cwd URI] [--tty]
-//                  [--verify] [--cpu N] [--server-cpu N] [-- COMMAND...]
+//                  [--verify] [--cpu N] [--server-cpu N] [--floods N] [-- COMMAND...]
 #include "machine.h"
 #include "measure.h"
 #include "util.h"
@@ -73,14 +73,23 @@ static uint64_t parse_number(const char *text, uint64_t max) {
 
 static void parse_options(int argc, char **argv, struct measure_options *o) {
     static const struct option table[] = {
-        {"port", required_argument, NULL, 'p'},       {"pid", required_argument, NULL, 'i'},
-        {"count", required_argument, NULL, 'c'},      {"warmup", required_argument, NULL, 'w'},
-        {"window", required_argument, NULL, 'n'},     {"millis", required_argument, NULL, 'm'},
-        {"bytes", required_argument, NULL, 'b'},      {"path", required_argument, NULL, 'f'},
-        {"entries", required_argument, NULL, 'e'},    {"sandbox", required_argument, NULL, 's'},
-        {"cwd", required_argument, NULL, 'd'},        {"tty", no_argument, NULL, 't'},
-        {"verify", no_argument, NULL, 'v'},           {"cpu", required_argument, NULL, 'u'},
-        {"server-cpu", required_argument, NULL, 'U'}, {NULL, 0, NULL, 0},
+        {"port", required_argument, NULL, 'p'},
+        {"pid", required_argument, NULL, 'i'},
+        {"count", required_argument, NULL, 'c'},
+        {"warmup", required_argument, NULL, 'w'},
+        {"window", required_argument, NULL, 'n'},
+        {"millis", required_argument, NULL, 'm'},
+        {"bytes", required_argument, NULL, 'b'},
+        {"path", required_argument, NULL, 'f'},
+        {"entries", required_argument, NULL, 'e'},
+        {"sandbox", required_argument, NULL, 's'},
+        {"cwd", required_argument, NULL, 'd'},
+        {"tty", no_argument, NULL, 't'},
+        {"verify", no_argument, NULL, 'v'},
+        {"cpu", required_argument, NULL, 'u'},
+        {"server-cpu", required_argument, NULL, 'U'},
+        {"floods", required_argument, NULL, 'F'},
+        {NULL, 0, NULL, 0},
     };
     int c;
 
@@ -99,6 +108,7 @@ static void parse_options(int argc, char **argv, struct measure_options *o) {
         case 'd': o->cwd = optarg; break;
         case 't': o->tty = 1; break;
         case 'v': o->verify = 1; break;
+        case 'F': o->floods = (size_t)parse_number(optarg, 1000); break;
         case 'u': o->cpu = (int)parse_number(optarg, CPU_SETSIZE - 1); break;
         case 'U': o->server_cpu = (int)parse_number(optarg, CPU_SETSIZE - 1); break;
         default: exit(2);

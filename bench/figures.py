@@ -58,8 +58,14 @@ FIGURES = {
     "status_one_cpu": Figure("  server CPU per request", "us"),
     "pipeline_rate": Figure("requests, 64 in flight", "1/s", more_is_better=True),
     "pipeline_cpu": Figure("  server CPU per request", "us"),
-    "pty_rate": Figure("64 MiB of PTY output", "MB/s", more_is_better=True),
-    "pty_cpu": Figure("  server CPU per GB", "s"),
+    "pty_rate": Figure("64 MiB of PTY output", "MB/s", times=1.1, more_is_better=True),
+    "pty_cpu": Figure("  server CPU per GB", "s", times=1),
+    "fair_echo_p50": Figure("one byte through a pipe, beside floods, p50", "us"),
+    "fair_echo_p99": Figure("one byte through a pipe, beside floods, p99", "us", times=2),
+    "fair_echo_rate": Figure("  output of the floods", "MB/s", more_is_better=True),
+    "fair_status_p50": Figure("environment/status, beside floods, p50", "us"),
+    "fair_status_p99": Figure("environment/status, beside floods, p99", "us", times=2),
+    "fair_status_rate": Figure("  output of the floods", "MB/s", more_is_better=True),
     "spawn_rate": Figure("commands, 8 in flight", "1/s", more_is_better=True),
     "spawn_cpu": Figure("  server CPU per command", "us"),
     "spawn_total_cpu": Figure("  with children (the command too)", "us"),
@@ -202,6 +208,7 @@ class Bench:
             calls = sum(len(d["samples"]) for d in done)
             cpu = sum(d["cpu_ns"] for d in done)
             self.results.add(f"{prefix}_cpu", name, cpu / calls / 1e3)
+        return taken
 
     def small(self, prefix, servers, measure, rounds, **options):
         """A small exchange, client and server on two CPUs and then on one: the scheduler would
@@ -302,6 +309,17 @@ class Bench:
         with running(self.candidates) as servers:
             self.small("status", servers, "status", lambda: self.rounds(4, 2), count=5000,
                        warmup=100, millis=2000)
+
+    def fair(self):
+        """An innocent client beside three that read three floods each, one of them of a PTY."""
+        for measure in "echo", "status":
+            with running(self.candidates) as servers:
+                taken = self.latency(f"fair_{measure}", servers, None, self.rounds(6, 3), measure,
+                                     count=100000, warmup=20, millis=3000, floods=3)
+            for turn, name, done in taken:
+                if turn.kept:
+                    self.results.add(f"fair_{measure}_rate", name,
+                                     done["flood_bytes"] / MB / (done["wall_ns"] / 1e9))
 
     def rate(self, rate, cpu, measure, count, **options):
         with running(self.candidates) as servers:
@@ -450,6 +468,8 @@ GROUPS = {
                "status_one_p50", "status_one_p99", "status_one_cpu"),
     "pipeline": ("pipeline_rate", "pipeline_cpu"),
     "pty": ("pty_rate", "pty_cpu"),
+    "fair": ("fair_echo_p50", "fair_echo_p99", "fair_echo_rate",
+             "fair_status_p50", "fair_status_p99", "fair_status_rate"),
     "spawns": ("spawn_rate", "spawn_cpu", "spawn_total_cpu"),
     "slow_reader": ("slow_reader",),
     "sandbox": ("sandbox_read_p50", "sandbox_read_p99", "sandbox_read_cpu",

@@ -13,6 +13,7 @@ struct measure_options {
     size_t warmup;       // samples taken and dropped before
     size_t window;       // requests or processes in flight
     size_t entries;      // of a directory or a tree
+    size_t floods;       // readers of floods at the same time, see flood.h
     uint64_t millis;     // most time for samples, duration of a rate measurement or of a stall
     uint64_t bytes;      // amount of output, or size of a file
     const char *path;    // absolute, of a file or a directory

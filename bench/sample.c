@@ -1,22 +1,31 @@
 #include "sample.h"
 
+#include "flood.h"
 #include "util.h"
 
 void sample(const char *name, struct rpc *r, sampler one, const void *arg,
             const struct measure_options *o) {
+    struct floods floods;
     struct samples s;
-    uint64_t n = 0, cpu, end;
+    uint64_t n = 0, cpu, begin, end;
 
     samples_init(&s, o->count);
+    if (o->floods > 0)
+        floods_begin(&floods, o);
     while (n < o->warmup)
         one(r, n++, arg);
     cpu = process_cpu_ns(o->pid);
-    end = now_ns() + o->millis * 1000000u;
+    begin = now_ns();
+    end = begin + o->millis * 1000000u;
     while (s.count < s.cap && now_ns() < end)
         samples_add(&s, one(r, n++, arg));
     cpu = process_cpu_ns(o->pid) - cpu;
+    end = now_ns();
     result_begin(name);
     result_number("cpu_ns", cpu);
+    result_number("wall_ns", end - begin);
+    if (o->floods > 0)
+        result_number("flood_bytes", floods_end(&floods));
     result_samples(&s);
     result_end();
     samples_free(&s);

@@ -102,6 +102,7 @@ static size_t proc_stream_read(struct proc *p, struct proc_stream *s) {
     int captured = capture_add(&s->capture, p->host->scratch, (size_t)n);
     if (kept < 0 || captured < 0)
         log_error("out of memory: output of a process is not retained");
+    flood_add(&p->flood, (size_t)n * (p->tty ? FLOOD_TTY_WEIGHT : 1));
     p->ops->output(p, seq, s->name, p->host->scratch, (size_t)n);
     return (size_t)n;
 }
@@ -328,6 +329,7 @@ static void proc_running(struct proc *p) {
     p->pid = p->spawn.sup->leader;
     p->started_ms = (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
     p->started = p->ended = p->host->loop->now;
+    flood_begin(&p->flood, p->spawn.pid, p->report == NULL ? p->pid : 0);
     if (p->timeout_ms > 0 &&
         loop_timer_set(p->host->loop, &p->timeout_timer, loop_ms(p->timeout_ms)) < 0)
         log_error("out of memory: a process runs without its time limit");
@@ -414,6 +416,7 @@ static void proc_on_spawn(struct spawn *c) {
     struct proc *p = container_of(c, struct proc, spawn);
     if (c->gone) {
         loop_timer_del(p->host->loop, &p->grace_timer);
+        flood_end(&p->flood);
         proc_check_closed(p);
         p->ops->gone(p);
         return;
@@ -495,6 +498,7 @@ void proc_init(struct proc *p, struct proc_host *h, const struct proc_ops *ops,
     p->grace_timer.fn = proc_on_grace;
     p->timeout_timer.fn = proc_on_timeout;
     inq_init(&p->inq);
+    flood_init(&p->flood, h->loop);
     outlog_init(&p->log, retain);
     p->log.evict = proc_on_evict;
 }
@@ -571,6 +575,7 @@ void proc_abandon(struct proc *p, bool kill, bool spare_setsid) {
 
 void proc_fini(struct proc *p) {
     loop_timer_del(p->host->loop, &p->grace_timer);
+    flood_end(&p->flood);
     proc_abandon(p, false, false);
 }
 

@@ -15,6 +15,7 @@
  */
 
 #include "proc/capture.h"
+#include "proc/flood.h"
 #include "proc/inq.h"
 #include "proc/outlog.h"
 #include "proc/spawn.h"
@@ -107,6 +108,7 @@ struct proc {
     struct loop_io in; /* fd -1 = none or ended */
     struct inq inq;
     struct outlog log;
+    struct flood flood;
     struct loop_timer force_timer;
     struct loop_timer grace_timer;   /* SIGKILL follows a SIGTERM */
     struct loop_timer timeout_timer; /* the process's own limit */
