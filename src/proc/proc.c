@@ -69,7 +69,11 @@ static bool proc_gated(const struct proc *p) {
     return p->gate != NULL && p->gate->closed;
 }
 
-/* The kernel hands out a terminal's output in small pieces: collect what is there. */
+/*
+ * The kernel hands out a terminal's output in pieces of less than 4 KiB: two of them are collected.
+ * With more the loop would sleep in read() for as long as the kernel takes to bring on each piece,
+ * and the command, which gets no further than 12 KiB ahead, would wait until all are encoded.
+ */
 static ssize_t proc_read_fd(const struct proc *p, int fd) {
     size_t have = 0;
     for (;;) {
@@ -79,7 +83,7 @@ static ssize_t proc_read_fd(const struct proc *p, int fd) {
         if (n <= 0)
             return have > 0 ? (ssize_t)have : n;
         have += (size_t)n;
-        if (!p->tty || have == OUTLOG_CHUNK_MAX)
+        if (!p->tty || have >= PROC_TTY_ENOUGH)
             return (ssize_t)have;
     }
 }

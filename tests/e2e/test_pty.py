@@ -205,3 +205,13 @@ def test_many_terminals(client):
     for i, process in enumerate(processes):
         client.wait_closed(process)
         assert process.output().endswith(b"n%d\r\n" % i)
+
+
+def test_a_flood_is_passed_on_in_small_chunks(client):
+    """Nobody waits until a large chunk is complete, neither its reader nor the command."""
+    chunks = []
+    client.wait_closed(client.start(
+        "stty raw; head -c 1000000 /dev/zero", tty=True,
+        sink=lambda _seq, _stream, data: chunks.append(len(data))))
+    assert sum(chunks) == 1000000
+    assert max(chunks) < 2 * 4096

@@ -452,10 +452,18 @@ static void without_proc(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        scratch_test(learns),          scratch_test(needs_proof), scratch_test(forgets_the_oldest),
-        scratch_test(many_threads),    scratch_test(quick_reads), scratch_test(quick_refuses),
-        scratch_test(opening_teaches), scratch_test(cold_data),   scratch_test(access_times),
-        scratch_test(keeps_the_file),  scratch_test(permissions), scratch_test(other_systems),
+        scratch_test(learns),
+        scratch_test(needs_proof),
+        scratch_test(forgets_the_oldest),
+        scratch_test(many_threads),
+        scratch_test(quick_reads),
+        scratch_test(quick_refuses),
+        scratch_test(opening_teaches),
+        scratch_test(cold_data),
+        scratch_test(access_times),
+        scratch_test(keeps_the_file),
+        scratch_test(permissions),
+        scratch_test(other_systems),
         scratch_test(mounts_of_others),
         scratch_test(without_proc),
     };
