@@ -238,6 +238,17 @@ static int make_all_missing(const struct access_maker *m) {
     return r;
 }
 
+/* What is to be written, but does not exist, can come into being where its directory is writable
+ * alone. */
+static void make_drop_vain_grants(const struct access_maker *m) {
+    for (size_t i = 0; i < m->x->rules.sorted; i++) {
+        struct rules_rule *rule = &m->x->rules.list[i];
+        enum rules_region above = rules_region_above(&m->x->rules, rule->path);
+        if (rule->access == PLAN_WRITE && rule->absent)
+            rule->dropped = above == RULES_READ || above == RULES_DENY;
+    }
+}
+
 /* -- where case is ignored -- */
 
 /* The deepest directory above a path that exists. */
@@ -285,6 +296,7 @@ int access_build(struct access *x, const struct plan *p, struct arena *a, struct
         r = make_protect_all(&m);
     if (r == 0)
         r = make_all_missing(&m);
+    make_drop_vain_grants(&m);
     if (r == 0)
         make_folds(&m);
     return r == 0 ? access_globs(x, p, f) : r;

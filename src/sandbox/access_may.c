@@ -51,12 +51,14 @@ static bool may_be_private(const struct access *x, const char *path, mode_t mode
     return !writable || !(locate_inside(rule->path, "/dev") || locate_inside(path, "/dev/shm"));
 }
 
+/* Whether something below a path is mounted, or must not come into being. */
 static bool may_has_rule_below(const struct access *x, const char *path) {
     for (size_t i = 0; i < x->rules.sorted; i++) {
         const struct rules_rule *rule = &x->rules.list[i];
-        if (!rule->dropped && locate_inside(rule->path, path) && strcmp(rule->path, path) != 0)
-            return true;
-        if (rule->fold && !rule->dropped && casefold_inside(rule->path, path) == 1)
+        if (rule->dropped || (rule->absent && rule->access == PLAN_WRITE))
+            continue;
+        if ((locate_inside(rule->path, path) && strcmp(rule->path, path) != 0) ||
+            (rule->fold && casefold_inside(rule->path, path) == 1))
             return true;
     }
     return false;

@@ -160,6 +160,16 @@ static void missing_paths(void **state) {
                      -ENOENT);
 }
 
+/* A grant for what does not exist: it can be made where its directory can be changed. */
+static void missing_grants(void **state) {
+    (void)state;
+    assert_int_equal(BUILD(true, "w ws", "r ws/sub", "w ws/sub/new", "w ws/new", "w out/new"), 0);
+    ASK({"ws/new", 0, 0, 0, 0, 0}, {"ws/sub/new", 0, RO, RO, 0, RO}, {"out/new", 0, RO, RO, 0, RO},
+        {"ws/new/.git", 0, 0, 0, 0, 0}, );
+    assert_int_equal(BUILD(true, "w ws", "w ws/.agents/new", "w ws/sub/new"), 0);
+    ASK({"ws/.agents/new", 0, RO, RO, 0, RO}, {"ws/sub", 0, 0, 0, 0, 0}, );
+}
+
 static void patterns(void **state) {
     (void)state;
     assert_int_equal(BUILD(true, "w ws", "g ws **/*.env"), 0);
@@ -252,6 +262,7 @@ int main(void) {
         TEST(denied),
         TEST(between_denied_and_granted),
         TEST(missing_paths),
+        TEST(missing_grants),
         TEST(patterns),
         TEST(nothing_but_what_is_granted),
         TEST(links_in_writable_roots),
