@@ -146,7 +146,7 @@ static int copy_ask(const struct copy_tree *t, const char *name, unsigned char t
     if (r == 0)
         r = fs_levels_put_path(&t->levels, t->args->to->path, name, &to);
     if (r == 0 && type != DT_DIR)
-        r = check->ask(check->arg, FS_READS, from.p, DTTOIF(type));
+        r = check->ask(check->arg, FS_READS, from.p, (mode_t)DTTOIF(type));
     struct stat st;
     int peer = fs_levels_last(&t->levels)->peer;
     if (r == 0 && fstatat(peer, name, &st, AT_SYMLINK_NOFOLLOW) < 0)

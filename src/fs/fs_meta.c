@@ -131,9 +131,9 @@ static int meta_chmod_fd(int fd, mode_t mode) {
     return errno == ENOENT ? -EOPNOTSUPP : -errno; /* no /proc */
 }
 
-/* Takes fd over: an O_PATH descriptor, or -errno. */
-static int meta_chmod_opened(int fd, mode_t mode, struct err *e) {
-    _cleanup_close_ int own = fd;
+/* Takes an O_PATH descriptor over, or -errno. */
+static int meta_chmod_opened(int opened, mode_t mode, struct err *e) {
+    _cleanup_close_ int fd = opened;
     struct stat st;
     if (fd < 0)
         return fs_fail(e, -fd);

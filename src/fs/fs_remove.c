@@ -44,7 +44,7 @@ static int remove_ask(const struct remove_tree *t, const struct fs_entry *entry)
     _cleanup_buf_ struct buf path = BUF_INIT(PATH_MAX);
     if (check == NULL)
         return 0;
-    struct stat st = {.st_mode = DTTOIF(entry->type)};
+    struct stat st = {.st_mode = (mode_t)DTTOIF(entry->type)};
     int dir = fs_levels_last(&t->levels)->list.fd;
     if (entry->type == DT_UNKNOWN && fstatat(dir, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : -errno;
@@ -184,6 +184,8 @@ static int remove_nofollow(const struct fs_remove *r, struct err *e) {
 
 /* A link is not followed, whatever comes in the place of a name after the decision. */
 static int remove_at(const struct fs_remove *r, const atomic_bool *stop, struct err *e) {
+    if (r->at->path[1] == '\0')
+        return fs_fail(e, EBUSY);
     if (!r->recursive || !S_ISDIR(r->at->mode))
         return remove_name(r, r->at->dir, fs_place_name(r->at), e);
     int num = -remove_tree(r, stop);

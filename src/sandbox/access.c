@@ -1,5 +1,6 @@
-#include "sandbox/access_model.h"
+#include "sandbox/access.h"
 
+#include "sandbox/access_model.h"
 #include "sandbox/casefold.h"
 #include "sandbox/gitfile.h"
 #include "sandbox/synth.h"

@@ -16,8 +16,8 @@
  * FUSE and no elsewhere. */
 bool casefold_at(const char *path);
 
-/* Whether `path` is `dir` (2), lies below it (1), or neither (0), were case ignored throughout. Both
- * are absolute and normalised. */
+/* Whether `path` is `dir` (2), lies below it (1), or neither (0), were case ignored throughout.
+ * Both are absolute and normalised. */
 int casefold_inside(const char *path, const char *dir);
 
 /* The name with the case of its ASCII letters exchanged. False: it has none, or is too long. */

@@ -13,12 +13,16 @@
  * that is watched itself was read, or will be; what matches in it is masked, and a mask stays on
  * its file wherever the directory goes. What counts is a directory that came without being watched:
  * moved in, then all is looked at again; made new, then just that one is.
+ *
+ * A command can use up the watches of its user. Without them two looks in a row must find the very
+ * same directories, all unchanged for longer than the clock of the file system needs to tell.
  */
 
 #define LOOK_EVENTS (IN_MOVED_TO | IN_MOVE_SELF | IN_CREATE | IN_ONLYDIR)
 #define LOOK_ROUNDS 400
-#define LOOK_NS 5000000000         /* for all rounds */
-#define LOOK_BLIND 3               /* rounds without anything new, where not all can be watched */
+#define LOOK_ROUNDS_MIN 3     /* however long they take */
+#define LOOK_TICK_NS 20000000 /* two ticks of the slowest clock that kernels stamp files with */
+#define LOOK_NS 5000000000    /* for all rounds */
 #define LOOK_PATHS_MAX (32u << 20) /* bytes: paths of watched directories */
 
 struct look {
@@ -30,6 +34,7 @@ struct look {
     bool blind;                     /* not everything can be watched */
     bool again;                     /* something has changed under our hands */
     bool fresh;                     /* something was masked in this round */
+    uint64_t print;                 /* of all directories in this round, and when they changed */
     struct buf paths, offsets;      /* by watch: where its path is, size_t */
 };
 
@@ -102,11 +107,34 @@ static int look_remember(struct look *l, int wd, const char *path) {
     return 0;
 }
 
+/* Mixes a number into the print (FNV-1a, by words). */
+static void look_mix(struct look *l, uint64_t v) {
+    l->print = (l->print ^ v) * 0x100000001b3u;
+}
+
+/* Notes which directory it is, and when it was changed. */
+static void look_note(struct look *l, int fd) {
+    struct stat st;
+    struct timespec now;
+    if (fstat(fd, &st) < 0 || clock_gettime(CLOCK_REALTIME, &now) < 0) {
+        l->again = true;
+        return;
+    }
+    int64_t age =
+        (int64_t)(now.tv_sec - st.st_ctim.tv_sec) * 1000000000 + now.tv_nsec - st.st_ctim.tv_nsec;
+    l->again |= l->blind && age < LOOK_TICK_NS;
+    look_mix(l, (uint64_t)st.st_dev);
+    look_mix(l, (uint64_t)st.st_ino);
+    look_mix(l, (uint64_t)st.st_ctim.tv_sec);
+    look_mix(l, (uint64_t)st.st_ctim.tv_nsec);
+}
+
 /* As glob_enter_fn. The watch is for ".": it needs no path that may be another's by now. */
 static int look_enter(void *arg, int fd, const char *path) {
     struct look *l = arg;
     if (strcmp(path, "/proc") == 0)
         return 1; /* there is always a fresh one */
+    look_note(l, fd);
     if (l->watch < 0 || fchdir(fd) < 0)
         return 0; /* what cannot be searched holds nothing that can be reached */
     int wd = inotify_add_watch(l->watch, ".", LOOK_EVENTS);
@@ -195,6 +223,22 @@ static int64_t look_now(void) {
     return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
+/* Looks at everything once; *calm: nothing can have been missed. 0 or -errno. */
+static int look_round(struct look *l, bool *calm) {
+    uint64_t last = l->print;
+    l->again = l->fresh = false;
+    l->print = 0xcbf29ce484222325u;
+    int r = look_at(l, NULL);
+    uint64_t print = l->print;
+    if (r == 0)
+        r = look_events(l);
+    l->print = print; /* without what events have made us look at */
+    *calm = !l->again && (!l->blind || (!l->fresh && print == last));
+    if (l->blind && !*calm)
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_TICK_NS / 2}, NULL);
+    return r;
+}
+
 int mounts_globs(struct mounts *m) {
     struct stat st;
     if (fstat(m->masks, &st) < 0)
@@ -206,18 +250,15 @@ int mounts_globs(struct mounts *m) {
                      .watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC)};
     l.blind = l.watch < 0;
     int64_t end = look_now() + LOOK_NS;
-    int r = 0, calm = 0;
-    for (int i = 0; r == 0 && calm < (l.blind ? LOOK_BLIND : 1); i++) {
-        if (i == LOOK_ROUNDS || (i > 0 && look_now() > end))
+    int r = 0;
+    bool calm = false;
+    for (int i = 0; r == 0 && !calm; i++) {
+        if (i == LOOK_ROUNDS || (i >= LOOK_ROUNDS_MIN && look_now() > end))
             r = fault_text(m->f, FAULT_GLOB,
                            "directories that denied patterns apply to kept changing while the "
                            "sandbox was set up");
-        l.again = l.fresh = false;
         if (r == 0)
-            r = look_at(&l, NULL);
-        if (r == 0)
-            r = look_events(&l);
-        calm = l.again || (l.blind && l.fresh) ? 0 : calm + 1;
+            r = look_round(&l, &calm);
     }
     util_close_fd(&l.watch);
     buf_fini(&l.paths);

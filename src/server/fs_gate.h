@@ -1,8 +1,9 @@
 #pragma once
 /*
- * Asks the policy (sandbox/access.h) for a helper in a sandbox what mounts cannot express: protected
- * names and denied paths that do not exist yet, files that match a denied pattern at the moment of the call,
- * and places that are the sandbox's own, where a change would succeed and then vanish.
+ * Asks the policy (sandbox/access.h) for a helper in a sandbox what mounts cannot express:
+ * protected names and denied paths that do not exist yet, files that match a denied pattern at the
+ * moment of the call, and places that are the sandbox's own, where a change would succeed and then
+ * vanish.
  */
 
 #include "fs/fs_call.h"

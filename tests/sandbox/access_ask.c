@@ -1,7 +1,7 @@
 /*
  * access-ask: what the policy module says, for tests that compare it with a real sandbox. Standard
- * input is lines: "full", "e ACCESS PATH" (r, w or d), "g DIRECTORY PATTERN", "q PATH". Answers each
- * q by "read list write make take PATH", numbers that are 1 for yes; or says "refused TEXT" alone.
+ * input is lines: "full", "e ACCESS PATH" (r, w or d), "g DIRECTORY PATTERN", "q PATH". Answers
+ * each q by "read list write make take PATH", numbers that are 1 for yes; or just "refused TEXT".
  */
 #include "sandbox/access.h"
 

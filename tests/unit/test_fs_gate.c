@@ -28,7 +28,7 @@ static int pass(void *arg, const struct fs_call_path *p, struct fs_place *out) {
     return r;
 }
 
-/* A workspace ws, all of it writable, but for ws/secret/..., and ws/denied, which does not exist. */
+/* A workspace ws, writable but for ws/secret/..., and ws/denied, which does not exist. */
 static int set_up(void **state) {
     static struct plan_entry entries[2];
     static struct plan_glob glob;

@@ -394,34 +394,21 @@ static void test_plan_of_subpaths(void **state) {
 /* An absolute subpath, or one with dot segments: grants nothing, and takes from the whole root. */
 static void test_plan_of_odd_subpaths(void **state) {
     (void)state;
-#define ODD(subpath)                                                                               \
-    do {                                                                                           \
-        assert_string_equal(ONE(subpath), "net=no");                                               \
-        assert_string_equal(process_plan(MANAGED(ENTRY(BELOW(subpath), "read"))), "net=no");       \
-        assert_string_equal(process_plan(MANAGED(ENTRY(BELOW(subpath), "deny"))),                  \
-                            "net=no x:/srv/ws x:/two");                                            \
-        assert_string_equal(                                                                       \
-            process_plan(MANAGED(ROOT_READ "," ENTRY(SPECIAL("project_roots"),                     \
-                                                     "write") "," ENTRY(BELOW(subpath), "read"))), \
-            "net=no full r:/ r:/srv/ws r:/two");                                                   \
-        assert_string_equal(process_plan(MANAGED(ROOT_READ "," ENTRY(                              \
-                                PATH("/srv"), "write") "," ENTRY(BELOW(subpath), "read"))),        \
-                            "net=no full r:/ w:/srv r:/srv/ws");                                   \
-        assert_string_equal(                                                                       \
-            process_plan(MANAGED(ENTRY(BELOW("x/y"), "write") "," ENTRY(BELOW(subpath), "read"))), \
-            "net=no r:/srv/ws/x/y r:/two/x/y");                                                    \
-    } while (0)
+#define READS(entry, subpath) process_plan(MANAGED(entry "," ENTRY(BELOW(subpath), "read")))
+#define ODD(s)                                                                                     \
+    assert_string_equal(ONE(s), "net=no");                                                         \
+    assert_string_equal(process_plan(MANAGED(ENTRY(BELOW(s), "read"))), "net=no");                 \
+    assert_string_equal(process_plan(MANAGED(ENTRY(BELOW(s), "deny"))),                            \
+                        "net=no x:/srv/ws x:/two");                                                \
+    assert_string_equal(READS(ENTRY(SPECIAL("project_roots"), "write"), s),                        \
+                        "net=no r:/srv/ws r:/two");                                                \
+    assert_string_equal(READS(ENTRY(PATH("/srv"), "write"), s), "net=no w:/srv r:/srv/ws");        \
+    assert_string_equal(READS(ENTRY(BELOW("x"), "write"), s), "net=no r:/srv/ws/x r:/two/x")
     ODD(".");
-    ODD("./a");
-    ODD("a/.");
-    ODD("/");
     ODD("//");
     ODD("/etc");
-    ODD("..");
     ODD("../a");
     ODD("a/..");
-    ODD("a/../a");
-    ODD("a/../../b");
 }
 
 /* Of several entries for one path deny counts before write before read. */
