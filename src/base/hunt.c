@@ -262,13 +262,13 @@ static void hunt_below(struct hunt_tree *t) {
     sys1(SYS_close, tasks);
 }
 
-void hunt_kill(struct hunt *h, pid_t pid) {
+void hunt_kill_below(struct hunt *h, pid_t pid) {
     struct hunt_tree t;
     char path[32];
     t.count = 0;
     if (h->proc == HUNT_UNKNOWN)
         h->proc = hunt_proc_is_ours() ? HUNT_OURS : HUNT_FOREIGN;
-    if (sys2(SYS_kill, pid, SIGKILL) < 0 || h->proc != HUNT_OURS)
+    if (h->proc != HUNT_OURS)
         return;
     hunt_path(path, "/proc/", pid, "");
     long dir = hunt_open(AT_FDCWD, path, O_DIRECTORY);
@@ -281,6 +281,11 @@ void hunt_kill(struct hunt *h, pid_t pid) {
         hunt_below(&t);
         sys1(SYS_close, t.dir);
     }
+}
+
+void hunt_kill(struct hunt *h, pid_t pid) {
+    if (sys2(SYS_kill, pid, SIGKILL) == 0)
+        hunt_kill_below(h, pid);
 }
 
 /* Nanoseconds of a clock that does not jump. */

@@ -41,6 +41,9 @@ void hunt_children(struct hunt *h);
 /* For `meet`: kills the child and, as far as /proc tells, all that is below it. */
 void hunt_kill(struct hunt *h, pid_t pid);
 
+/* For `meet`: kills only what is below the child. */
+void hunt_kill_below(struct hunt *h, pid_t pid);
+
 /*
  * Kills in rounds until no child lives: true, or until those that do are all stuck in the kernel,
  * with SIGKILL pending: false. Nobody is reaped. SIGCHLD must be blocked; it is consumed.

@@ -78,20 +78,36 @@ static void spawner_on_wake(struct loop_io *io, uint32_t events) {
     }
 }
 
+/* A launcher that has lost its supervisor cleans up after itself, and is left the time to do so. */
+static void spawner_note_launcher(struct spawner *s, const struct supervisor *sup) {
+    if (sup->synth != NULL && atomic_load(&sup->synth->launcher) > 0)
+        s->launchers[s->next_launcher++ % SPAWN_LAUNCHERS] = atomic_load(&sup->synth->launcher);
+}
+
+static pid_t *spawner_launcher(struct spawner *s, pid_t pid) {
+    for (size_t i = 0; i < SPAWN_LAUNCHERS; i++) {
+        if (s->launchers[i] == pid)
+            return &s->launchers[i];
+    }
+    return NULL;
+}
+
 static void spawn_gone(struct spawner *s, struct spawn *c, int status) {
     spawn_check(c);
     if (c->seen == SUPERVISOR_STARTING || c->seen == SUPERVISOR_RUNNING) {
         /* Killed from outside before it could report: the command died with it. */
         log_warn("supervisor %d ended unexpectedly (status %#x)", (int)c->pid, (unsigned)status);
-        if (c->sup->leader > 0)
+        if (c->sup->leader > 0 && c->sup->launcher < 0)
             kill(-c->sup->leader, SIGKILL);
         c->sup->error = EIO;
         c->sup->status = SIGKILL;
         c->seen = c->seen == SUPERVISOR_STARTING ? SUPERVISOR_FAILED : SUPERVISOR_EXITED;
         c->changed(c);
     }
-    if (WIFSIGNALED(status))
+    if (WIFSIGNALED(status)) {
         s->hunting = true;
+        spawner_note_launcher(s, c->sup);
+    }
     list_remove(&c->node);
     s->live--;
     slots_drop(&s->slots, c->sup);
@@ -105,13 +121,19 @@ static void spawner_kill_stray(struct hunt *h, pid_t pid) {
     if (spawn_by_pid(s, pid) != NULL)
         return;
     s->hunting = true;
-    hunt_kill(h, pid);
+    if (spawner_launcher(s, pid) != NULL)
+        hunt_kill_below(h, pid);
+    else
+        hunt_kill(h, pid);
 }
 
 void spawner_reap(struct spawner *s) {
     int status;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0;) {
         struct spawn *c = spawn_by_pid(s, pid);
+        pid_t *launcher = WIFSTOPPED(status) ? NULL : spawner_launcher(s, pid);
+        if (launcher != NULL)
+            *launcher = 0;
         if (WIFSTOPPED(status))
             kill(pid, SIGCONT); /* a command may stop its supervisor: not for long */
         else if (c != NULL)

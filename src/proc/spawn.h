@@ -13,7 +13,8 @@
 #include <stdbool.h>
 
 #define SPAWN_BUCKETS 256
-#define SPAWN_CACHED 16 /* supervisor memory kept for reuse, 32 KiB each */
+#define SPAWN_CACHED 16    /* supervisor memory kept for reuse, 32 KiB each */
+#define SPAWN_LAUNCHERS 32 /* launchers without a supervisor that are not killed at once */
 
 struct spawn;
 typedef void spawn_fn(struct spawn *c);
@@ -30,7 +31,9 @@ struct spawner {
     struct slots slots;   /* descriptors for those that are being made */
     struct rlimit nofile; /* descriptor limits the server was started with, for commands */
     bool hunting;         /* a supervisor was killed from outside: kill what it left */
-    bool spare_strays;    /* but do not: they cannot be told from others, or --keep-detached */
+    pid_t launchers[SPAWN_LAUNCHERS]; /* which end by themselves, the newest ones; 0: none */
+    size_t next_launcher;
+    bool spare_strays; /* but do not: they cannot be told from others, or --keep-detached */
 };
 
 /* How a command has ended. */

@@ -6,6 +6,7 @@
 
 #include "base/hunt.h"
 #include "base/rawsys.h"
+#include "base/step.h"
 #include "base/util.h"
 
 #include <errno.h>
@@ -191,6 +192,8 @@ static int child_set_limits(struct supervisor *s) {
 static int child_main(void *arg) {
     struct supervisor *s = arg;
     sys5(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* first: we run on the parent's memory */
+    if (sys0(SYS_getppid) != s->self)
+        return 127; /* it was killed before that, and nobody would ever end us */
     bool launch = s->launcher >= 0;
     long r = launch ? sys2(SYS_setpgid, 0, 0) : sys0(SYS_setsid);
     if (r >= 0 && s->tty && !launch)
@@ -390,8 +393,10 @@ static long sup_call(long n, long a, long b, long c, long d) {
 /* Nothing of the sandbox is left: neither are the directories that it put on the host. */
 static void sup_sweep(const struct supervisor *s) {
     struct synthlist_sweeper sweeper = {.call = sup_call};
-    if (s->synth != NULL)
-        synthlist_sweep(s->synth, &sweeper);
+    if (s->synth == NULL)
+        return;
+    step_reach(STEP_SUPERVISOR_SWEEPS);
+    synthlist_finish(s->synth, &sweeper);
 }
 
 /* Gets a table of descriptors of our own. False when that fails: nothing may be touched then. */
@@ -428,11 +433,16 @@ static int supervisor_main(void *arg) {
     sys5(SYS_prctl, PR_SET_NAME, (long)"exec-supervisor", 0, 0, 0);
     sys5(SYS_prctl, PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
     sys5(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    s->self = (pid_t)sys0(SYS_getpid);
+    if (s->synth != NULL)
+        step_reach(STEP_SUPERVISOR_STARTS);
     if (sys0(SYS_getppid) != s->server || !sup_launch(s)) {
         sup_sweep(s);
         return 0;
     }
     sup_hurry();
+    if (s->synth != NULL)
+        step_reach(STEP_SUPERVISOR_WAITS);
 
     uint64_t wanted = 1ull << (SIGCHLD - 1) | 1ull << (SIGUSR1 - 1) | 1ull << (SIGTERM - 1);
     bool leader_lives = true;

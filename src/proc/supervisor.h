@@ -82,6 +82,7 @@ struct supervisor {
     _Atomic int phase;
     int error;        /* errno of the failed step */
     int failed_limit; /* enum limits_kind that could not be set, or -1 */
+    pid_t self;       /* the supervisor, for the command before its exec */
     pid_t leader;
     int status; /* as of wait() */
     struct rusage usage;

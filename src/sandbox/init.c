@@ -1,6 +1,7 @@
 #include "sandbox/init.h"
 
 #include "base/hunt.h"
+#include "base/step.h"
 #include "sandbox/bridge.h"
 #include "sandbox/caps.h"
 #include "sandbox/command.h"
@@ -98,6 +99,7 @@ static int init_set_up(const struct init_args *a) {
         r = fault_os(f, FAULT_PRIVILEGES, -r, "capabilities");
     if (r == 0 && (a->namespaces & CLONE_NEWNS))
         r = mounts_build(a->q, a->l, f);
+    step_reach(STEP_INIT_MOUNTED);
     if (r == 0 && a->bridge >= 0)
         r = bridge_listen(&a->q->plan, a->bridge, f);
     if (r == 0)
@@ -186,6 +188,7 @@ static void init_note_usage(struct launch_outcome *o) {
 
 /* Everything inside is dead before the command counts as ended, and before we let go of it. */
 static void init_finish(const struct init_args *a) {
+    step_reach(STEP_INIT_ENDING);
     if (a->namespaces & CLONE_NEWPID) {
         if (kill(-1, SIGKILL) == 0) {
             while (waitpid(-1, NULL, __WALL) > 0)
@@ -199,6 +202,7 @@ static void init_finish(const struct init_args *a) {
     }
     atomic_store(&a->shared->ended, true);
     (void)!write(INIT_DONE_FD, "", 1); /* it can clean up while the kernel does */
+    step_reach(STEP_INIT_ENDED);
 }
 
 static void init_wait(const struct init_args *a, pid_t command, int news) {
@@ -229,7 +233,9 @@ static _Noreturn void init_command(const struct init_args *a) {
         _exit(1); /* the launcher tells, when it has cleaned up */
     for (int fd = 0; fd <= 2; fd++)
         close(fd); /* they are the command's alone */
+    step_reach(STEP_INIT_STARTED);
     init_report(a->shared, LAUNCH_RUNNING, -1);
+    step_reach(STEP_INIT_REPORTED);
     init_wait(a, pid, news);
     _exit(0);
 }
@@ -278,9 +284,13 @@ static _Noreturn void init_helper(const struct init_args *a) {
 }
 
 _Noreturn void init_main(const struct init_args *a) {
+    step_reach(STEP_INIT_STARTS);
     init_tie(a);
+    step_reach(STEP_INIT_TIED);
     init_close_all(a, a->bridge);
+    step_reach(STEP_INIT_CLOSED);
     int r = init_set_up(a);
+    step_reach(STEP_INIT_READY);
     syscall(SYS_close_range, INIT_DONE_FD + 1, ~0u, 0); /* of mounts, and the bridge */
     if (r < 0)
         _exit(1);

@@ -112,14 +112,29 @@ static int launch_read(struct launch *l) {
     return r < 0 ? launch_fault(l, FAULT_REQUEST, -r, "contents") : 0;
 }
 
+/*
+ * From now on we outlive a supervisor that is killed, to remove what holds places on the host; until
+ * now we would have been killed with it. In this order: who finds no pid in the list after the
+ * supervisor's end need not wait for us.
+ */
+static void launch_outlive(struct synthlist *list) {
+    atomic_store(&list->launcher, getpid());
+    prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
+#ifdef EXEC_SERVER_STEPS
+    step_wanted = list->step;
+#endif
+}
+
 /* The list of directories to remove afterwards; without one only we know them. */
 static void launch_map_list(struct launch *l) {
     void *p = mmap(NULL, SYNTHLIST_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, LAUNCH_SYNTH_FD, 0);
     if (p == MAP_FAILED)
         p = mmap(NULL, SYNTHLIST_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     l->list = p == MAP_FAILED ? NULL : p;
-    if (l->list != NULL) /* it is not for what runs inside */
-        (void)madvise(p, SYNTHLIST_BYTES, MADV_DONTFORK);
+    if (l->list == NULL)
+        return;
+    (void)madvise(p, SYNTHLIST_BYTES, MADV_DONTFORK); /* it is not for what runs inside */
+    launch_outlive(l->list);
 }
 
 /* -- this process -- */
@@ -188,6 +203,25 @@ static int launch_open_bridge(struct launch *l) {
     return 0;
 }
 
+/* A descriptor of init; -1: there is none yet. */
+static int launch_init = -1;
+
+static void launch_on_term(int signo) {
+    (void)signo;
+    syscall(SYS_pidfd_send_signal, launch_init, SIGKILL, NULL, 0);
+}
+
+/* The end of the supervisor is the end of init; we then clean up as after any other. */
+static void launch_heed(pid_t init) {
+    struct sigaction a = {.sa_handler = launch_on_term, .sa_flags = SA_RESTART};
+    sigset_t term;
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    launch_init = (int)syscall(SYS_pidfd_open, init, 0);
+    sigaction(SIGTERM, &a, NULL);
+    sigprocmask(SIG_UNBLOCK, &term, NULL);
+}
+
 /* init's process; its pid, or -errno with the fault noted. */
 static pid_t launch_clone(struct launch *l) {
     struct init_args *a = &l->args;
@@ -242,8 +276,10 @@ static _Noreturn void launch_end(int status) {
 /* Removes what holds places on the host. Nobody inside may live any more. */
 static void launch_clean(struct launch *l) {
     syscall(SYS_close_range, LAUNCH_CONTROL_FD + 1, ~0u, 0); /* with them the locks */
+    step_reach(STEP_CLEANING);
     if (l->list != NULL)
-        synth_sweep_last(l->list);
+        synth_finish(l->list);
+    step_reach(STEP_CLEANED);
 }
 
 /* Says what would make a stronger backend work, when this one is too weak for the policy. */
@@ -262,6 +298,9 @@ static _Noreturn void launch_wait(struct launch *l, pid_t init) {
         close(fd);
     char byte;
     bool told = false;
+    if (init > 0)
+        launch_heed(init);
+    step_reach(STEP_CLONED);
     if (init > 0 && l->bridge >= 0)
         bridge_serve(l->bridge, init);
     else if (init > 0)
@@ -320,6 +359,7 @@ _Noreturn void launch_main(launch_helper_fn *helper) {
                                 .uid = geteuid(),
                                 .gid = getegid(),
                                 .nofile = launch_raise_nofile()};
+    step_reach(STEP_LAUNCHER_STARTS);
     int r = launch_read(&l);
     if (r == 0 && l.q.mode == LAUNCH_NETWORK)
         launch_network(&l);
@@ -329,6 +369,7 @@ _Noreturn void launch_main(launch_helper_fn *helper) {
         r = launch_prepare(&l);
     pid_t init = -1;
     if (r == 0) {
+        step_reach(STEP_LAID_OUT);
         l.args.namespaces = launch_namespaces(&l);
         l.args.cleaner = l.list != NULL && atomic_load(&l.list->used) > 0;
         init = launch_open_bridge(&l) < 0 ? -1 : launch_clone(&l);

@@ -24,7 +24,8 @@
  *
  * The launcher ends as the command ends: with its exit status or by its signal. When it is killed,
  * everything inside is killed with it; the synthetic directories in the list are then to be removed
- * by whoever shares it, when all its children are gone.
+ * by whoever shares it, when all its children are gone. When its parent dies, or on SIGTERM, it
+ * kills everything inside, removes them itself, and ends.
  */
 
 #include "sandbox/fault.h"

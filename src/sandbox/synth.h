@@ -12,14 +12,13 @@
 
 /* Whether this is (or was, of a sandbox that was killed) a synthetic directory. */
 static inline bool synth_is(const struct stat *st) {
-    return S_ISDIR(st->st_mode) && st->st_mtim.tv_sec == SYNTHLIST_MTIME &&
-           st->st_mtim.tv_nsec == 0;
+    return synthlist_is_marked(st);
 }
 
 /* The same of a path without links, and whether it is empty: times can be set by anybody. */
 bool synth_is_place(struct str path, const struct stat *st);
 
-/* Whether it may become one: another launcher makes it first, and then marks it. Any directory
+/* Whether it may become one, on a file system that does not store the mark of a birth. Any directory
  * without entries is to be held, so that nobody removes it under our mount. */
 bool synth_may_be_place(struct str path, const struct stat *st);
 
@@ -34,8 +33,10 @@ bool synth_may_be_place(struct str path, const struct stat *st);
 MUST_CHECK int synth_make(struct synthlist *list, const char *dir, const char *name,
                           struct stat *st);
 
-/* Removes what the list names and nobody holds: the locks of this process must be closed. */
-void synth_sweep(struct synthlist *list);
+/* Removes what the list names and nobody holds: the locks of this process must be closed. False:
+ * some are held, and stay in the list. */
+bool synth_sweep(struct synthlist *list);
 
-/* The same, sooner, in a process that ends next: leaves descriptors open. */
-void synth_sweep_last(struct synthlist *list);
+/* The same for the last one of a sandbox, in a process that ends next: leaves what others hold to
+ * them, and descriptors open. */
+void synth_finish(struct synthlist *list);

@@ -142,7 +142,7 @@ static void job_on_gone(struct proc *p) {
     struct job *j = container_of(p, struct job, proc);
     struct server *s = j->server;
     report_exited(j); /* of those that ended with their session nobody else heard */
-    sandbox_list_free(steal_ptr(&j->synth));
+    remains_take(&s->remains, steal_ptr(&j->synth));
     if (!j->listed)
         job_free(j); /* was a leftover, or dying */
     server_check_stopped(s);
@@ -223,7 +223,7 @@ void job_free(struct job *j) {
     proc_fini(&j->proc);
     job_forget_start(j);
     if (proc_is_gone(&j->proc)) /* else the supervisor still uses it */
-        sandbox_list_free(steal_ptr(&j->synth));
+        remains_take(&j->server->remains, steal_ptr(&j->synth));
     cgroup_remove(&j->cgroup);
     free((char *)j->id.p);
     free((char *)j->id_json.p);

@@ -58,5 +58,5 @@ MUST_CHECK int sandbox_prepare_helper(struct sandbox_host *h, const struct plan 
 /* Gives back what is left of it after the start, or without one. */
 void sandbox_launch_fini(struct sandbox_launch *l);
 
-/* Removes what a list still names, and frees it; the supervisor must be gone. NULL is fine. */
+/* Frees a list in which nothing was noted. NULL is fine. */
 void sandbox_list_free(struct synthlist *l);

@@ -294,6 +294,7 @@ int server_init(struct server *s, struct options *opt, struct rlimit nofile, str
     clock_gettime(CLOCK_REALTIME, &ts);
     s->started = s->loop.now;
     s->started_unix = (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+    remains_init(&s->remains, &s->loop);
     if (r == 0)
         r = server_watch_signals(s);
     if (r == 0)
@@ -357,6 +358,7 @@ bool server_fini(struct server *s) {
     }
     for (struct list *n; (n = list_first(&s->dying)) != NULL;)
         job_free(list_entry(n, struct job, link)); /* only what could not be ended in time */
+    remains_fini(&s->remains);
     conn_host_fini(&s->conns);
     listener_close(s);
     loop_io_del(&s->loop, &s->signals);

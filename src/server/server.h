@@ -14,6 +14,7 @@
 #include "server/metrics.h"
 #include "server/options.h"
 #include "server/refusals.h"
+#include "server/remains.h"
 #include "server/retention.h"
 #include "server/sandbox.h"
 
@@ -59,6 +60,7 @@ struct server {
     double started_unix;   /* the same moment in seconds of Unix time */
     uint8_t write_key[16]; /* for digests of write ids */
     uint64_t last_attach_id;
+    struct remains remains;
     struct passwd_entry passwd;
     const char *shell; /* of terminals whose environment names none; borrowed */
     struct buf info;   /* environmentInfo, as JSON, but for its end (info.h) */

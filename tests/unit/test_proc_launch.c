@@ -289,7 +289,7 @@ static void mark(const char *name) {
 static void directories_go_with_it(void **state) {
     (void)state;
     static struct run r;
-    static const char *const names[] = {"marked", "making", "other", "full", "held", "gone"};
+    static const char *const names[] = {"marked", "fresh", "other", "full", "held", "gone"};
     struct launched l;
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         make_dir(names[i]);
@@ -299,21 +299,23 @@ static void directories_go_with_it(void **state) {
     mark("held");
     mark("gone");
     char path[300];
+    snprintf(path, sizeof path, "%s/fresh", f.dir);
+    assert_int_equal(chmod(path, SYNTHLIST_BIRTH), 0);
     snprintf(path, sizeof path, "%s/held", f.dir);
     int held = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(flock(held, LOCK_SH), 0);
     start_launched(&r, &l, "printf R >&4; sleep 1000");
-    record(l.list, SYNTHLIST_MARKED, "marked");
-    record(l.list, SYNTHLIST_MAKING, "making"); /* not marked yet */
-    record(l.list, SYNTHLIST_MARKED, "other");  /* somebody else's: it has no mark */
-    record(l.list, SYNTHLIST_MARKED, "full");
-    record(l.list, SYNTHLIST_MARKED, "held"); /* of another sandbox, too */
+    record(l.list, SYNTHLIST_NOTED, "marked");
+    record(l.list, SYNTHLIST_NOTED, "fresh"); /* with the mark of its birth alone */
+    record(l.list, SYNTHLIST_NOTED, "other"); /* somebody else's: it has no mark */
+    record(l.list, SYNTHLIST_NOTED, "full");
+    record(l.list, SYNTHLIST_NOTED, "held"); /* of another sandbox, too */
     record(l.list, SYNTHLIST_GONE, "gone");
     assert_true(proc_terminate(&r.p, 0));
     finish_launched(&r, &l);
     close(held);
     assert_false(is_there("marked"));
-    assert_false(is_there("making"));
+    assert_false(is_there("fresh"));
     assert_true(is_there("other"));
     assert_true(is_there("full"));
     assert_true(is_there("held"));

@@ -110,14 +110,11 @@ static void own_lock_must_be_closed(void **state) {
     struct stat st;
     int first = dup(0); /* the lock's number is beyond */
     assert_int_equal(synth_make(list, dir, ".git", &st), 1);
-    uint32_t used = list->used;
-    synth_sweep(list);
+    assert_false(synth_sweep(list)); /* it stays in the list */
     assert_true(is_there());
-    list->used = used;
-    list->records[0] = SYNTHLIST_MARKED;
     for (int fd = first; fd < first + 8; fd++)
         close(fd);
-    synth_sweep(list);
+    assert_true(synth_sweep(list));
     assert_false(is_there());
 }
 
@@ -157,14 +154,56 @@ static void what_was_filled_stays(void **state) {
     assert_true(is_there());
 }
 
+/* Killed between mkdir() and the time; the modes it has until then and afterwards. */
 static void an_end_while_being_made(void **state) {
     (void)state;
+    struct stat st;
     make_and_end(1);
-    list->records[0] = SYNTHLIST_MAKING;
+    assert_int_equal(lstat(path, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0755);
     struct timespec now[2] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_NOW}};
     assert_int_equal(utimensat(AT_FDCWD, path, now, 0), 0);
+    assert_int_equal(chmod(path, SYNTHLIST_BIRTH), 0);
+    assert_int_equal(lstat(path, &st), 0);
+    assert_true(synth_is(&st));
     synth_sweep(list);
     assert_false(is_there());
+}
+
+/* A sandbox was killed while it made the place; who then holds it removes it. */
+static void one_that_is_adopted_half_made(void **state) {
+    (void)state;
+    assert_int_equal(mkdir(path, 0755), 0);
+    assert_int_equal(chmod(path, SYNTHLIST_BIRTH), 0);
+    make_and_end(1);
+    synth_sweep(list);
+    assert_false(is_there());
+}
+
+/* Noted, but the user was first: his directory is empty, and stays. */
+static void an_end_before_it_was_made(void **state) {
+    (void)state;
+    make_and_end(1);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(mkdir(path, 0755), 0);
+    assert_true(synth_sweep(list));
+    assert_true(is_there());
+}
+
+/* Modes that users give. */
+static void what_is_no_mark(void **state) {
+    (void)state;
+    static const mode_t modes[] = {0755,  0555,  0700, 01777, 01755,
+                                   01770, 02755, 0500, 04555, 05555};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        struct stat st = {.st_mode = S_IFDIR | modes[i]};
+        assert_false(synth_is(&st));
+    }
+    struct stat file = {.st_mode = S_IFREG | SYNTHLIST_BIRTH};
+    assert_false(synth_is(&file));
+    struct stat group = {.st_mode =
+                             S_IFDIR | S_ISGID | S_ISVTX | 0500}; /* of a parent with an ACL */
+    assert_true(synth_is(&group));
 }
 
 static void where_nothing_may_be_made(void **state) {
@@ -235,6 +274,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(what_is_not_ours_stays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_was_filled_stays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_end_while_being_made, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(one_that_is_adopted_half_made, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_end_before_it_was_made, set_up, tear_down),
+        cmocka_unit_test(what_is_no_mark),
         cmocka_unit_test_setup_teardown(where_nothing_may_be_made, set_up, tear_down),
         cmocka_unit_test_setup_teardown(lists_are_bounded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(damaged_lists, set_up, tear_down),
