@@ -48,6 +48,7 @@ static const struct {
     {"walk", measure_walk, 1},
     {"list", measure_list, 1},
     {"copy", measure_copy, 1},
+    {"attack", measure_attack, 1},
     {"startup", measure_startup, 0},
     {"machine-spawn", machine_spawn, 0},
     {"machine-status", machine_status, 0},

@@ -12,6 +12,7 @@ import sys
 import time
 
 import filesets
+import hostile
 import sandboxes
 from rounds import Patience, Rounds
 from servers import BenchError, running
@@ -120,6 +121,8 @@ FIGURES = {
     "copy_p50": Figure("fs/copy of 64 MB, p50", "us"),
     "copy_p99": Figure("fs/copy of 64 MB, p99", "us"),
     "copy_cpu": Figure("  server CPU per copy", "us"),
+    **{f"hostile_{name}_{what}_p99": Figure(f"{what} beside hostile {name}, p99", "us", limit=20000)
+       for name in hostile.ATTACKS for what in ("status", "echo")},
 }
 
 
@@ -453,6 +456,25 @@ class Bench:
                          millis=2000, path=self.files.large(), bytes=filesets.LARGE)
 
 
+    def hostile(self):
+        """A client that did nothing wrong, beside one that does its worst; ours alone."""
+        ours = [c for c in self.candidates if c.name == "ours"]
+        with running(ours) as servers:
+            for name in hostile.ATTACKS if ours else ():
+                for what in ("status", "echo"):
+                    self.beside(name, what, servers[0])
+
+    def beside(self, name, what, server):
+        taken, millis = [], 1000 if self.quick else 3000
+        for turn in self.rounds(3, 1):
+            with hostile.Attack(self.driver, server, name, self.files.path("hostile"),
+                                4 * millis):
+                done = self.drive(what, server, count=5000, warmup=20, millis=millis)
+            taken.append((turn, server.name, done))
+        samples = [ns for turn, _, done in taken if turn.kept for ns in done["samples"]]
+        self.results.add(f"hostile_{name}_{what}_p99", "ours", percentile(samples, 0.99) / 1e3)
+
+
 # Group name on the command line, and the figures that it gives.
 GROUPS = {
     "start": ("start_p50", "start_p99", "start_cpu"),
@@ -489,4 +511,6 @@ GROUPS = {
     "fs_write_block": ("write_block_rate", "write_block_cpu"),
     "fs_list": ("list_p50", "list_p99", "list_cpu"),
     "fs_copy": ("copy_p50", "copy_p99", "copy_cpu"),
+    "hostile": tuple(f"hostile_{name}_{what}_p99"
+                     for name in hostile.ATTACKS for what in ("status", "echo")),
 }

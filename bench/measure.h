@@ -88,6 +88,10 @@ void measure_list(const struct measure_options *o);
 // fs/copy of the file `path` to a name that is not there before, one at a time.
 void measure_copy(const struct measure_options *o);
 
+// Sends the message in the file `path` for `millis`, as fast as the server takes it, and drops what
+// it answers.
+void measure_attack(const struct measure_options *o);
+
 // Start of `command` until it has printed a line, `count` times.
 void measure_startup(const struct measure_options *o);
 

@@ -247,6 +247,8 @@ static inline int json_string(struct json_parser *s, struct str *v) {
     }
     if (*q != '\\')
         return json_fail(s, q, "control character in string");
+    if (start == s->packed.p)
+        return json_fail(s, q, "an escape behind what is no text");
     return json_decode(s, start, v);
 }
 

@@ -61,8 +61,8 @@ MUST_CHECK int json_parse(struct json_doc *d, const char *text, size_t n, struct
 /*
  * The same for a text with a part that is none (it may be empty), which is meant to be the
  * beginning of a string: it is passed over, and n of that string counts it. If no string of the
- * document begins at packed.p, or the text is refused, that means nothing: the part was taken for
- * text.
+ * document begins at packed.p, or the text is refused (as it is when that string has an escape),
+ * that means nothing: the part was taken for text.
  */
 MUST_CHECK int json_parse_packed(struct json_doc *d, struct str text, struct str packed,
                                  struct err *e);

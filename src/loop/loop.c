@@ -14,6 +14,7 @@ static uint64_t loop_monotonic(void) {
 int loop_init(struct loop *l, uint64_t (*clock)(void)) {
     *l = (struct loop){.clock = clock ? clock : loop_monotonic};
     list_init(&l->tasks);
+    list_init(&l->yielded);
     l->now = l->clock();
     l->epfd = epoll_create1(EPOLL_CLOEXEC);
     return l->epfd < 0 ? -errno : 0;
@@ -140,6 +141,13 @@ void loop_defer(struct loop *l, struct loop_task *t) {
     list_append(&l->tasks, &t->node);
 }
 
+void loop_yield(struct loop *l, struct loop_task *t) {
+    if (t->queued)
+        return;
+    t->queued = true;
+    list_append(&l->yielded, &t->node);
+}
+
 void loop_task_del(struct loop_task *t) {
     if (!t->queued)
         return;
@@ -153,6 +161,21 @@ static void loop_run_tasks(struct loop *l) {
         struct loop_task *t = list_entry(n, struct loop_task, node);
         loop_task_del(t);
         t->fn(t);
+    }
+}
+
+/* Runs those that had yielded before the mark was set, as long as they may. */
+static void loop_run_yielded(struct loop *l, const struct list *mark) {
+    if (list_first(&l->yielded) == mark)
+        return;
+    uint64_t end = l->clock() + LOOP_SLICES;
+    for (struct list *n; (n = list_first(&l->yielded)) != mark;) {
+        struct loop_task *t = list_entry(n, struct loop_task, node);
+        loop_task_del(t);
+        t->fn(t);
+        loop_run_tasks(l);
+        if (l->clock() >= end)
+            break;
     }
 }
 
@@ -205,23 +228,26 @@ static int loop_settle(struct loop *l) {
 }
 
 int loop_once(struct loop *l, uint64_t max_wait) {
-    uint64_t wait = max_wait;
+    uint64_t wait = list_empty(&l->yielded) ? max_wait : 0;
     if (l->timers > 0) {
         uint64_t due = l->heap[1]->when;
         l->now = l->clock();
         wait = MIN(wait, due > l->now ? due - l->now : 0);
     }
+    struct list mark; /* whoever yields from now on waits until descriptors were looked at again */
+    list_append(&l->yielded, &mark);
     int n = loop_round(l, wait);
-    if (n < 0 || !loop_is_due(l, l->now))
-        return MIN(n, 0);
-    /* A timer that is due now may not have been when the kernel was asked. */
-    uint64_t when = l->now;
-    n = loop_settle(l);
-    if (n < 0)
-        return n;
-    loop_run_timers(l, when);
-    loop_run_tasks(l);
-    return 0;
+    if (n >= 0 && loop_is_due(l, l->now)) {
+        /* A timer that is due now may not have been when the kernel was asked. */
+        uint64_t when = l->now;
+        n = loop_settle(l);
+        if (n >= 0)
+            loop_run_timers(l, when);
+        loop_run_tasks(l);
+    }
+    loop_run_yielded(l, &mark);
+    list_remove(&mark);
+    return MIN(n, 0);
 }
 
 int loop_run(struct loop *l) {

@@ -6,6 +6,10 @@
  * is ready, once: what arrived before a deadline, or while the process was stopped, is never
  * overtaken by it. The rounds that takes are counted, so busy descriptors cannot hold up a timer.
  *
+ * Long work is cut into slices. A callback that has worked for LOOP_SLICE yields (loop_yield): the
+ * rest follows in later rounds, after descriptors and timers. All that yielded share LOOP_SLICES of
+ * a round, in turn.
+ *
  * Callbacks never block. A callback may remove any io, timer or task, its own included; an object
  * that embeds one must outlive the callback that is running in it, so objects are freed from a
  * deferred task (loop_defer) when in doubt.
@@ -57,12 +61,15 @@ struct loop {
     struct loop_timer **heap; /* heap[1..timers], earliest first; owned */
     size_t timers, heap_cap;
     struct list tasks;
+    struct list yielded;       /* tasks for later rounds, the longest waiting first */
     struct epoll_event *batch; /* events of this round not handled yet */
     int batch_at, batch_n;
 };
 
 #define LOOP_MS 1000000ull
 #define LOOP_SEC 1000000000ull
+#define LOOP_SLICE (LOOP_MS / 2)  /* of one callback that can yield */
+#define LOOP_SLICES (2 * LOOP_MS) /* of a round, for those that did */
 
 /* Milliseconds as nanoseconds; more than fits is "never" (UINT64_MAX). */
 static inline uint64_t loop_ms(uint64_t ms) {
@@ -88,6 +95,17 @@ void loop_timer_del(struct loop *l, struct loop_timer *t);
 
 /* Queues a task unless it is queued already. */
 void loop_defer(struct loop *l, struct loop_task *t);
+
+/* Queues a task for a later round, behind those that wait; unless it is queued already. */
+void loop_yield(struct loop *l, struct loop_task *t);
+
+/* When a slice that begins now ends, and whether it has ended. */
+static inline uint64_t loop_slice(const struct loop *l) {
+    return l->clock() + LOOP_SLICE;
+}
+static inline bool loop_slice_over(const struct loop *l, uint64_t end) {
+    return l->clock() >= end;
+}
 void loop_task_del(struct loop_task *t);
 
 /* Runs until loop->stop. 0, or -errno when waiting fails. */

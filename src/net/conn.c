@@ -39,6 +39,7 @@ static void conn_free(struct conn *c) {
     loop_timer_del(l, &c->poll);
     loop_task_del(&c->flush_task);
     loop_task_del(&c->free_task);
+    loop_task_del(&c->turn_task);
     if (!c->stdio)
         util_close_fd(&c->io.fd);
     ws_parser_fini(&c->ws);
@@ -99,10 +100,15 @@ uint64_t conn_tx_confirmed(const struct conn *c) {
     return c->outq.written - MIN((uint64_t)open, c->outq.written);
 }
 
+/* Whether messages may be handed out. */
+static bool conn_takes_input(const struct conn *c) {
+    return !c->paused && !c->yielded && !conn_is_full(c);
+}
+
 static bool conn_wants_input(const struct conn *c) {
     if (c->input_done || c->state == CONN_FLUSHING)
         return false;
-    return c->state == CONN_LINGERING || (!c->paused && !conn_is_full(c));
+    return c->state == CONN_LINGERING || conn_takes_input(c);
 }
 
 void conn_update_watch(struct conn *c) {
@@ -110,8 +116,10 @@ void conn_update_watch(struct conn *c) {
     bool reading = conn_wants_input(c);
     bool writing = c->blocked || (c->state == CONN_BODY && c->want_out);
     if (!c->stdio) {
-        /* In HTTP what was sent before the end still counts: the end is seen when it is read. */
-        uint32_t watch_end = c->state == CONN_OPEN && !c->input_done ? EPOLLRDHUP : 0u;
+        /* What was sent before the end still counts, in HTTP and behind a message whose turn is
+         * not over: the end is seen when it is read. */
+        bool ahead = c->state == CONN_OPEN && !c->input_done && !c->yielded;
+        uint32_t watch_end = ahead ? EPOLLRDHUP : 0u;
         loop_io_want(l, &c->io, (reading ? EPOLLIN : 0u) | watch_end | (writing ? EPOLLOUT : 0u));
         return;
     }
@@ -170,7 +178,7 @@ void conn_flush(struct conn *c) {
         conn_resume_input(c);
     if (c->state == CONN_OPEN && c->streaming && c->outq.bytes <= CONN_OUT_LOW)
         c->host->ops->drained(c);
-    if (c->state == CONN_OPEN && !c->paused && !conn_is_full(c))
+    if (c->state == CONN_OPEN && conn_takes_input(c))
         conn_resume_input(c);
 }
 
@@ -391,16 +399,25 @@ static void conn_ws_parsed(struct conn *c, struct ws_msg *m) {
     ws_parser_release(&c->ws);
 }
 
+/* Lets others have their turn. */
+static void conn_yield(struct conn *c) {
+    c->yielded = true;
+    loop_yield(c->host->loop, &c->turn_task);
+}
+
 static void conn_websocket(struct conn *c, char *data, size_t n) {
+    uint64_t end = loop_slice(c->host->loop);
     size_t at = 0;
     while (at < n && c->state == CONN_OPEN) {
-        if (c->paused || conn_is_full(c)) {
+        if (!conn_takes_input(c)) {
             conn_stash(c, data + at, n - at);
             return;
         }
         struct ws_msg m;
         at += ws_feed(&c->ws, data + at, n - at, &m);
         conn_ws_parsed(c, &m);
+        if (at < n && loop_slice_over(c->host->loop, end))
+            conn_yield(c);
     }
 }
 
@@ -414,8 +431,9 @@ static void conn_line(struct conn *c, char *line, size_t n) {
 
 /* Hands out whole lines of c->in; at the end of input also the last, unterminated one. */
 static void conn_lines(struct conn *c) {
+    uint64_t slice = loop_slice(c->host->loop);
     size_t at = 0;
-    while (c->state == CONN_OPEN && !c->paused && !conn_is_full(c)) {
+    while (c->state == CONN_OPEN && conn_takes_input(c)) {
         size_t from = MAX(at, c->line_seen);
         char *nl = c->in.len > from ? memchr(c->in.p + from, '\n', c->in.len - from) : NULL;
         c->line_seen = c->in.len;
@@ -428,12 +446,14 @@ static void conn_lines(struct conn *c) {
             break;
         conn_line(c, c->in.p + at, end - at);
         at = next;
+        if (at < c->in.len && loop_slice_over(c->host->loop, slice))
+            conn_yield(c);
     }
     buf_consume(&c->in, at);
     c->line_seen -= MIN(c->line_seen, at);
     if (c->in.len == 0)
         buf_fini(&c->in);
-    if (c->state == CONN_OPEN && c->in.len > c->msg_max && !c->paused) {
+    if (c->state == CONN_OPEN && c->in.len > c->msg_max && !c->paused && !c->yielded) {
         log_warn("a line is longer than %zu bytes: ending", c->msg_max);
         conn_end(c, 1009, "");
     }
@@ -575,6 +595,16 @@ static void conn_on_out(struct loop_io *io, uint32_t events) {
     conn_flush(container_of(io, struct conn, out));
 }
 
+static void conn_on_turn(struct loop_task *t) {
+    struct conn *c = container_of(t, struct conn, turn_task);
+    c->yielded = false;
+    if (c->left)
+        return;
+    if (c->state == CONN_OPEN && conn_takes_input(c))
+        conn_resume_input(c);
+    conn_update_watch(c);
+}
+
 static void conn_on_poll(struct loop_timer *t) {
     conn_read(container_of(t, struct conn, poll));
 }
@@ -617,6 +647,7 @@ static struct conn *conn_new(struct conn_host *h, int in_fd, int out_fd) {
     c->poll.fn = conn_on_poll;
     c->flush_task.fn = conn_on_flush;
     c->free_task.fn = conn_on_free;
+    c->turn_task.fn = conn_on_turn;
     c->msg_max = CONN_MSG_EARLY_MAX;
     list_init(&c->unproven);
     outq_init(&c->outq, &h->pool);

@@ -125,6 +125,7 @@ struct conn {
     bool stdio;
     bool input_done; /* end of input seen */
     bool paused;     /* the owner wants no input for now */
+    bool yielded;    /* its input goes on when it is its turn again */
     bool blocked;    /* the socket took less than there was: wait until it takes more */
     bool want_out;   /* a transfer wants to know when it can send */
     bool high;       /* pressure was reported */
@@ -145,7 +146,7 @@ struct conn {
     uint64_t rx_bytes;       /* ever read */
     struct loop_timer timer; /* head, proof, transfer, ping, goodbye, linger */
     struct loop_timer poll;  /* stdio on a file that epoll does not take */
-    struct loop_task flush_task, free_task;
+    struct loop_task flush_task, free_task, turn_task;
     char *subject;            /* owned; of the token it came with, or NULL */
     char peer[SOCK_PEER_MAX]; /* "IP:PORT", "unix" or "stdio" */
 };

@@ -24,7 +24,7 @@ struct env_request {
     const char *shell;               /* added as SHELL when that is missing; NULL = never */
 };
 
-#define ENV_MATCH_STEPS 20000000 /* characters compared to patterns for one start, at most */
+#define ENV_MATCH_STEPS 500000 /* characters compared to patterns for one start, at most */
 
 /*
  * Builds the "NAME=VALUE" array, sorted by name, NULL-terminated, in the arena. `inherited` is the

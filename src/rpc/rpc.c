@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "json/jsonw.h"
-#include "rpc/envelope.h"
+#include "rpc/rpc_model.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,21 +11,12 @@
 #include <stdio.h>
 
 #define RPC_RESULT_KEEP (256 * 1024) /* a larger result buffer is given back */
-#define RPC_FRAME_ID_MAX (8u << 20)  /* bytes of an id that fits in one frame with a blob */
 
-/* A message that waits for a lane. */
-struct rpc_waiting {
-    struct list node;
-    char *key; /* value of the method's key parameter, or NULL */
-    size_t key_len;
-    struct conn_message message; /* in `memory` or in `text` */
-    struct buf memory;           /* of a large one, taken over */
-    char text[];
-};
-
-void rpc_host_init(struct rpc_host *h, struct loop *loop, const struct rpc_method *methods,
+void rpc_host_init(struct rpc_host *h, struct pool *pool, const struct rpc_method *methods,
                    size_t count, size_t lanes, void (*peer_gone)(struct rpc_peer *p)) {
-    *h = (struct rpc_host){.loop = loop, .methods = methods, .method_count = count, .lanes = lanes};
+    *h = (struct rpc_host){
+        .loop = pool->loop, .pool = pool, .methods = methods, .method_count = count};
+    h->lanes = lanes;
     h->peer_gone = peer_gone;
     h->result = BUF_INIT(RPC_RESULT_MAX);
     uint64_t seed;
@@ -38,7 +29,7 @@ void rpc_host_fini(struct rpc_host *h) {
     buf_fini(&h->result);
 }
 
-static const struct rpc_method *rpc_find(const struct rpc_host *h, struct str name) {
+const struct rpc_method *rpc_find(const struct rpc_host *h, struct str name) {
     for (size_t i = 0; i < h->method_count; i++) {
         if (str_eqz(name, h->methods[i].name))
             return &h->methods[i];
@@ -69,10 +60,6 @@ static void rpc_send(struct rpc_peer *p, const struct str *parts, size_t count) 
         conn_commit(p->conn, n);
 }
 
-static bool rpc_id_fits(const struct rpc_peer *p, size_t n) {
-    return p->conn->stdio || n <= RPC_FRAME_ID_MAX;
-}
-
 static void rpc_too_large(struct rpc_peer *p) {
     log_error("an answer is too large: ending %s", p->conn->peer);
     conn_end(p->conn, 1011, "an answer is too large");
@@ -82,7 +69,7 @@ static void rpc_too_large(struct rpc_peer *p) {
 static void rpc_send_blob(struct rpc_peer *p, struct str id) {
     struct rpc_host *h = p->host;
     struct buf *b = &h->result;
-    if (!rpc_id_fits(p, id.n) || buf_putc(b, '}') < 0) {
+    if (buf_putc(b, '}') < 0) {
         outq_seg_free(&p->conn->host->pool, steal_ptr(&h->blob));
         rpc_too_large(p);
         return;
@@ -242,8 +229,6 @@ bool rpc_stream_begin(struct rpc_call *c, struct str before, struct outq_seg *ch
         return false;
     }
     p->stream = c;
-    if (!rpc_id_fits(p, c->id_len))
-        rpc_too_large(p); /* what follows is dropped */
     const struct str parts[] = {
         STR_LIT("{\"id\":"), {c->id, c->id_len}, STR_LIT(",\"result\":"), before};
     conn_stream(p->conn, &(struct conn_parts){parts, ARRAY_LEN(parts), chain, {NULL, 0}}, false);
@@ -320,35 +305,33 @@ static int rpc_check_life(const struct rpc_peer *p, const struct rpc_method *m, 
                    p->life == RPC_NEW ? "call initialize" : "send initialized", m->family);
 }
 
-static enum rpc_outcome rpc_execute(struct rpc_call *c, const struct envelope *env,
+static enum rpc_outcome rpc_execute(struct rpc_call *c, struct rpc_params *params,
                                     struct buf *result, struct err *e) {
     const struct rpc_host *h = c->peer->host;
-    const struct rpc_method *m = rpc_find(h, env->method);
+    const struct rpc_method *m = params->method;
     c->method = m != NULL ? (size_t)(m - h->methods) : h->method_count;
-    if (m == NULL) {
-        err_about(e, ERR_METHOD_NOT_FOUND, "exec-server stub does not implement `", env->method,
-                  "` yet");
+    if (params->r < 0) {
+        *e = params->e;
+        params->e = ERR_INIT;
         return RPC_ERROR;
     }
-    _Alignas(max_align_t) char params[RPC_PARAMS_MAX];
-    enum rpc_outcome out = RPC_ERROR;
-    if (m->decode(env->params, params, e) == 0 && rpc_check_life(c->peer, m, e) == 0)
-        out = m->run(c, params, result, e);
-    if (m->release != NULL)
-        m->release(params);
-    return out;
+    return rpc_check_life(c->peer, m, e) < 0 ? RPC_ERROR : m->run(c, params->space, result, e);
 }
 
-static void rpc_request(struct rpc_peer *p, const struct envelope *env,
+static void rpc_request(struct rpc_peer *p, const struct envelope *env, struct rpc_params *params,
                         const struct conn_message *m) {
     _cleanup_err_ struct err e = ERR_INIT;
-    _cleanup_buf_ struct buf id = BUF_INIT((size_t)CONN_MSG_MAX * 6);
+    _cleanup_buf_ struct buf id = BUF_INIT(RPC_ID_MAX * 6 + 2);
+    if (env->id->n > RPC_ID_MAX) {
+        rpc_unexpected(p, "the id of a request has more than 1048576 bytes", (struct str){NULL, 0});
+        return;
+    }
     if (rpc_id_text(env->id, &id) < 0) {
         conn_end(p->conn, 1011, "out of memory");
         return;
     }
     struct rpc_call c = {.peer = p, .id = id.p, .id_len = id.len, .message = m};
-    enum rpc_outcome out = rpc_execute(&c, env, rpc_result_begin(&c), &e);
+    enum rpc_outcome out = rpc_execute(&c, params, rpc_result_begin(&c), &e);
     struct rpc_tally *tally = &p->host->tallies[c.method];
     if (out == RPC_DONE) {
         tally->results++;
@@ -369,52 +352,15 @@ static void rpc_notification(struct rpc_peer *p, const struct envelope *env) {
     }
 }
 
-static void rpc_dispatch(struct rpc_peer *p, const struct envelope *env,
+/* Acts on a message. What its params own is given back. */
+static void rpc_dispatch(struct rpc_peer *p, const struct envelope *env, struct rpc_params *params,
                          const struct conn_message *m) {
     switch (env->kind) {
-    case ENVELOPE_REQUEST: rpc_request(p, env, m); break;
+    case ENVELOPE_REQUEST: rpc_request(p, env, params, m); break;
     case ENVELOPE_NOTIFICATION: rpc_notification(p, env); break;
     case ENVELOPE_RESPONSE:
     case ENVELOPE_ERROR: rpc_unexpected(p, "unexpected response", (struct str){NULL, 0}); break;
     }
-}
-
-/* Whether what is packed is the parameter that the method of a parsed message wants so. */
-static bool rpc_wants_packed(const struct rpc_peer *p, const struct conn_message *m) {
-    const struct json_node *root = json_root(&p->host->doc);
-    if (root->type != JSON_OBJECT)
-        return false;
-    const struct json_node *name = json_get(root, "method"), *params = json_get(root, "params");
-    if (name == NULL || name->type != JSON_STRING || params == NULL || params->type != JSON_OBJECT)
-        return false;
-    const struct rpc_method *method = rpc_find(p->host, json_str(name));
-    if (method == NULL || method->base64 == NULL)
-        return false;
-    const struct json_node *v = json_get(params, method->base64);
-    return v != NULL && v->type == JSON_STRING && v->p == m->p + m->packed.at;
-}
-
-/*
- * Parses a message into the host's document. 0, or -EINVAL with the reason. What is packed and not
- * wanted so becomes text again, before anybody else looks at it.
- */
-static int rpc_parse(struct rpc_peer *p, struct conn_message *m, struct envelope *env,
-                     struct err *e) {
-    if (!m->utf8 && !utf8_valid(m->p, m->n))
-        return err_set(e, ERR_INVALID_REQUEST, "invalid UTF-8");
-    struct json_doc *doc = &p->host->doc;
-    struct str packed = {m->p + m->packed.at, m->packed.n};
-    int r = json_parse_packed(doc, (struct str){m->p, m->n}, packed, e);
-    if (packed.n > 0 && (r < 0 || !rpc_wants_packed(p, m))) {
-        err_fini(e);
-        *e = ERR_INIT;
-        r = conn_message_unpack(m);
-        if (r == 0)
-            r = json_parse(doc, m->p, m->n, e);
-    }
-    if (r == -ENOMEM)
-        return err_set(e, ERR_INVALID_REQUEST, "out of memory");
-    return r < 0 ? r : envelope_read(json_root(doc), env, e);
 }
 
 /* -- order -- */
@@ -448,7 +394,8 @@ static struct str rpc_key_of(const struct rpc_method *m, const struct envelope *
 static bool rpc_key_waits(const struct rpc_peer *p, struct str key) {
     list_for_each(n, &p->queue) {
         const struct rpc_waiting *w = list_entry(n, struct rpc_waiting, node);
-        if (w->key != NULL && str_eq(key, (struct str){w->key, w->key_len}))
+        /* A message that nobody has read yet may name anything. */
+        if (w->ahead != NULL || (w->key != NULL && str_eq(key, (struct str){w->key, w->key_len})))
             return true;
     }
     return false;
@@ -464,39 +411,16 @@ static bool rpc_overtakes(const struct rpc_peer *p, const struct envelope *env, 
     return m->control && (key.p == NULL || !rpc_key_waits(p, key));
 }
 
-static void rpc_waiting_free(struct rpc_peer *p, struct rpc_waiting *w) {
-    spare_give(&p->conn->host->spare, &w->memory);
-    free(w->key);
-    free(w);
-}
-
-/* Makes a message last: the memory of a large one is taken over, another one is copied. */
-static struct rpc_waiting *rpc_waiting_new(const struct conn_message *m, struct str key) {
-    bool large = m->n >= SPARE_MIN && conn_message_owns(m);
-    struct rpc_waiting *w = malloc(sizeof *w + (large ? 0 : m->n));
-    char *k = key.p != NULL && w != NULL ? malloc(key.n + 1) : NULL;
-    if (w == NULL || (key.p != NULL && k == NULL)) {
-        free(w);
-        return NULL;
-    }
-    if (k != NULL && key.n > 0)
-        memcpy(k, key.p, key.n);
-    *w = (struct rpc_waiting){.key = k, .key_len = key.n, .message = *m};
-    w->message.memory = &w->memory;
-    if (large) {
-        w->memory = conn_message_take(m);
-    } else {
-        w->message.p = memcpy(w->text, m->p, m->n);
-    }
-    return w;
-}
-
-static void rpc_enqueue(struct rpc_peer *p, const struct conn_message *m, struct str key) {
+static void rpc_enqueue(struct rpc_peer *p, const struct conn_message *m, struct str key,
+                        bool ahead) {
     struct rpc_waiting *w = rpc_waiting_new(m, key);
-    if (w == NULL) {
+    if (w == NULL || (ahead && rpc_ahead_new(p, w) < 0)) {
+        rpc_waiting_free(p, w);
         conn_end(p->conn, 1011, "out of memory");
         return;
     }
+    if (ahead)
+        loop_defer(p->host->loop, &p->pump);
     list_append(&p->queue, &w->node);
     p->queued++;
     p->queued_bytes += conn_message_sent(&w->message);
@@ -512,6 +436,13 @@ static void rpc_unqueue(struct rpc_peer *p, struct rpc_waiting *w) {
         conn_pause(p->conn, false);
 }
 
+static void rpc_act(struct rpc_peer *p, const struct envelope *env, const struct conn_message *m) {
+    struct rpc_params params;
+    rpc_params_init(&params, p->host, env);
+    rpc_dispatch(p, env, &params, m);
+    rpc_params_fini(&params);
+}
+
 void rpc_peer_message(struct rpc_peer *p, const struct conn_message *message) {
     _cleanup_err_ struct err e = ERR_INIT;
     struct conn_message m = *message;
@@ -523,29 +454,38 @@ void rpc_peer_message(struct rpc_peer *p, const struct conn_message *message) {
         return;
     }
     m.utf8 |= p->conn->stdio;
-    int r = rpc_parse(p, &m, &env, &e);
+    int r = rpc_is_large(&m) ? RPC_TOO_LARGE : rpc_parse(p->host, &p->host->doc, &m, &env, &e);
     struct str key = {NULL, 0};
+    if (r == RPC_TOO_LARGE) {
+        rpc_enqueue(p, &m, key, true);
+        json_doc_trim(&p->host->doc);
+        return;
+    }
     bool overtake = p->host->lanes > 1 && p->life == RPC_READY;
     if (r == 0) {
         key = rpc_key_of(rpc_find(p->host, env.method), &env);
         overtake = busy && rpc_overtakes(p, &env, key);
     }
     if (busy && !overtake)
-        rpc_enqueue(p, &m, key);
+        rpc_enqueue(p, &m, key, false);
     else if (r < 0)
         rpc_malformed(p, err_msg(&e));
     else
-        rpc_dispatch(p, &env, &m);
+        rpc_act(p, &env, &m);
     json_doc_trim(&p->host->doc);
 }
 
 static void rpc_run_waiting(struct rpc_peer *p, struct rpc_waiting *w) {
     _cleanup_err_ struct err e = ERR_INIT;
     struct envelope env;
-    if (rpc_parse(p, &w->message, &env, &e) < 0)
+    if (w->ahead != NULL && w->ahead->r < 0)
+        rpc_malformed(p, err_msg(&w->ahead->e));
+    else if (w->ahead != NULL)
+        rpc_dispatch(p, &w->ahead->env, &w->ahead->params, &w->message);
+    else if (rpc_parse(p->host, &p->host->doc, &w->message, &env, &e) < 0)
         rpc_malformed(p, err_msg(&e));
     else
-        rpc_dispatch(p, &env, &w->message);
+        rpc_act(p, &env, &w->message);
     json_doc_trim(&p->host->doc);
     rpc_waiting_free(p, w);
 }
@@ -569,15 +509,29 @@ static void rpc_tell_room(struct rpc_peer *p) {
     }
 }
 
-static void rpc_on_pump(struct loop_task *t) {
-    struct rpc_peer *p = container_of(t, struct rpc_peer, pump);
+/* Begins what waits, until its slice is over. */
+static void rpc_run_queue(struct rpc_peer *p) {
+    if (list_empty(&p->queue))
+        return;
+    uint64_t end = loop_slice(p->host->loop);
     for (struct list *n; rpc_lane_free(p) && (n = list_first(&p->queue)) != NULL;) {
         if (!conn_is_open(p->conn) || conn_is_full(p->conn))
             break;
+        if (loop_slice_over(p->host->loop, end)) {
+            loop_yield(p->host->loop, &p->pump);
+            break;
+        }
         struct rpc_waiting *w = list_entry(n, struct rpc_waiting, node);
+        if (w->ahead != NULL && !rpc_ahead_is_read(w->ahead))
+            break; /* the pump runs again when it is */
         rpc_unqueue(p, w);
         rpc_run_waiting(p, w);
     }
+}
+
+static void rpc_on_pump(struct loop_task *t) {
+    struct rpc_peer *p = container_of(t, struct rpc_peer, pump);
+    rpc_run_queue(p);
     if (p->room_wanted)
         rpc_tell_room(p);
     if (!p->ending)

@@ -7,6 +7,10 @@
  * (rpc_park): then the next one runs. Control methods overtake what waits, except an earlier
  * waiting request that names the same process or handle.
  *
+ * A turn of the loop is shared. A connection's requests run until its slice is over (loop_yield).
+ * Large messages are parsed and decoded in a thread, the first that waits at a time; until then
+ * nobody knows what they name, so requests that name something do not overtake them.
+ *
  * Maxima per connection: RPC_QUEUE_MAX requests or RPC_QUEUE_BYTES of text wait for a lane (then
  * input pauses until some have run); RPC_PARKED_MAX calls step aside (more are refused), and they
  * are not answered while the output queue is full; RPC_KEPT_ID_BYTES of ids of calls not answered;
@@ -17,11 +21,14 @@
 #include "base/list.h"
 #include "json/json.h"
 #include "loop/loop.h"
+#include "loop/pool.h"
 #include "net/conn.h"
 
 #define RPC_QUEUE_MAX 4096
 #define RPC_QUEUE_BYTES ((size_t)CONN_MSG_MAX)
 #define RPC_PARKED_MAX 1024
+#define RPC_ID_MAX ((size_t)1 << 20)             /* bytes of an id */
+#define RPC_AHEAD ((size_t)128 << 10)            /* bytes of text that are read in a thread */
 #define RPC_KEY_MAX 4096                         /* bytes of an id that requests are ordered by */
 #define RPC_KEPT_ID_BYTES ((size_t)CONN_MSG_MAX) /* of the ids of kept calls */
 #define RPC_HELD_BYTES (32u << 20)               /* of the data of running calls */
@@ -45,6 +52,7 @@ struct rpc_method {
     /*
      * Two steps, since bad params are reported before a missing handshake: `decode` checks the
      * params into the space it is given (the table's largest params struct), `run` acts on them.
+     * `decode` may run in a thread: it touches nothing else.
      */
     int (*decode)(const struct json_node *params, void *out, struct err *e);
     enum rpc_outcome (*run)(struct rpc_call *c, void *params, struct buf *result, struct err *e);
@@ -66,6 +74,7 @@ struct rpc_tally {
 /* What the peers of a server share. */
 struct rpc_host {
     struct loop *loop;
+    struct pool *pool;
     const struct rpc_method *methods;
     size_t method_count;
     size_t lanes; /* >= 1 */
@@ -78,8 +87,8 @@ struct rpc_host {
     void (*peer_gone)(struct rpc_peer *p);
 };
 
-/* `count` methods, at most RPC_METHODS_MAX. */
-void rpc_host_init(struct rpc_host *h, struct loop *loop, const struct rpc_method *methods,
+/* `count` methods, at most RPC_METHODS_MAX. The pool reads large messages; its loop is used. */
+void rpc_host_init(struct rpc_host *h, struct pool *pool, const struct rpc_method *methods,
                    size_t count, size_t lanes, void (*peer_gone)(struct rpc_peer *p));
 void rpc_host_fini(struct rpc_host *h);
 

@@ -315,7 +315,7 @@ int server_init(struct server *s, struct options *opt, struct rlimit nofile, str
     s->conns.http_hosts = opt->http_hosts;
     s->conns.http_host_count = opt->http_host_count;
     size_t lanes = (size_t)MIN(opt->concurrent_requests, (uint64_t)SERVER_LANES_MAX);
-    rpc_host_init(&s->rpc, &s->loop, methods_table, methods_count, lanes, server_on_peer_gone);
+    rpc_host_init(&s->rpc, &s->pool, methods_table, methods_count, lanes, server_on_peer_gone);
     if (r < 0)
         return err_os(e, ERR_INTERNAL, -r);
     return opt->audit_log != NULL ? audit_open(&s->audit, opt->audit_log, e) : 0;

@@ -278,9 +278,27 @@ static int start_keep_argv(struct job *j, const struct start_params *p) {
     return 0;
 }
 
+static size_t start_bytes(const struct json_node *strings) {
+    size_t n = 0;
+    for (const struct json_node *v = strings + 1; v < json_next(strings); v++)
+        n += v->n + 1;
+    return n;
+}
+
+/* Whether no kernel would take the command: what it would refuse is not put together first. */
+static bool start_is_hopeless(const struct start_params *p) {
+    const struct start_env_policy *w = &p->env_policy;
+    size_t n = start_bytes(p->argv) + start_bytes(p->env);
+    if (p->has_env_policy && w->include_only->count == 0)
+        n += start_bytes(w->set);
+    return n > START_STRINGS_MAX;
+}
+
 /* What needs no process yet but may be refused. */
 static int start_prepare(struct job *j, const struct start_params *p, const char *cwd,
                          struct spawn_spec *spec, struct err *e) {
+    if (start_is_hopeless(p))
+        return err_os(e, ERR_INTERNAL, E2BIG);
     *spec = (struct spawn_spec){.tty = p->tty,
                                 .pipe_stdin = p->pipe_stdin,
                                 .rows = p->has_size ? p->size.rows : START_ROWS,

@@ -57,7 +57,8 @@ struct start_params {
 
 #define START_ROWS 24
 #define START_COLS 80
-#define START_ARGV_JSON_MAX 4096 /* bytes of the command kept for process/list */
+#define START_STRINGS_MAX (8u << 20) /* bytes of argv and environment; Linux takes 6 MiB */
+#define START_ARGV_JSON_MAX 4096     /* bytes of the command kept for process/list */
 
 extern const struct jsondec_struct start_size_struct;
 

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from harness.rpc import b64
+from harness.rpc import b64, unb64
 from harness.settings import SANITIZED
 from harness.ws import (BINARY, CLOSE, CONT, PING, PONG, TEXT, Closed, frame, head)
 
@@ -206,18 +206,20 @@ def test_memory_is_given_back_after_large_messages(server):
         assert server.rss() - before < 8 * MIB
 
 
-def test_large_answer_is_fragmented(server):
-    client = server.client()
-    ident = "x" * (17 * MIB)
-    client.send_raw(json.dumps({"id": ident, "method": "environment/status"}))
+def test_large_answer_is_fragmented(fleet):
+    client = fleet.start("--retained-output", str(16 * MIB)).client()
+    process = client.run(f"head -c {15 * MIB} /dev/zero")
+    client.send_raw(json.dumps({"id": 7, "method": "process/read",
+                                "params": {"processId": process.name}}))
     ws, parts = client.transport, []
     while not parts or not parts[-1].fin:
         parts.append(ws.receive_frame())
     assert len(parts) >= 2
     assert [p.opcode for p in parts] == [TEXT] + [CONT] * (len(parts) - 1)
     assert max(len(p.payload) for p in parts) <= 16 * MIB
-    assert json.loads(b"".join(p.payload for p in parts)) == {
-        "id": ident, "result": {"status": "ready"}}
+    answer = json.loads(b"".join(p.payload for p in parts))
+    assert answer["id"] == 7
+    assert sum(len(unb64(c["chunk"])) for c in answer["result"]["chunks"]) == 15 * MIB
 
 
 @pytest.mark.parametrize("size, code", [(65536, None), (65537, 1009)])

@@ -30,6 +30,8 @@ static struct fixture {
     struct peer peers[PEERS];
     size_t count;
     int messages, transfers;
+    uint64_t work;              /* nanoseconds that a message takes */
+    const struct conn *log[64]; /* whose messages came, in order */
 } f;
 
 static uint64_t fake_now;
@@ -47,7 +49,9 @@ static void on_open(struct conn *c) {
 /* The first message proves a peer. */
 static void on_message(struct conn *c, const struct conn_message *m) {
     (void)m;
-    f.messages++;
+    assert_in_range(f.messages, 0, ARRAY_LEN(f.log) - 1);
+    f.log[f.messages++] = c;
+    fake_now += f.work;
     conn_prove(c);
 }
 
@@ -229,6 +233,33 @@ static void a_large_head_comes_in_one_turn(void **state) {
     assert_true(hear(p, text, sizeof text) > 0);
     assert_non_null(strstr(text, "200 OK"));
     assert_int_equal(p->conn->in.cap, 0);
+}
+
+/* -- whose turn -- */
+
+/* Many messages in one piece of input do not keep others waiting. */
+static void connections_take_turns(void **state) {
+    (void)state;
+    struct peer *busy = join_proven(), *other = join_proven();
+    int before = f.messages;
+    f.work = LOOP_SLICE;
+    static const char frame[] = "\x81\x82\0\0\0\0{}";
+    char many[10 * (sizeof frame - 1)];
+    for (size_t i = 0; i < sizeof many; i += sizeof frame - 1)
+        memcpy(many + i, frame, sizeof frame - 1);
+    assert_int_equal(send(busy->fd, many, sizeof many, 0), sizeof many);
+    assert_int_equal(loop_once(&f.loop, 0), 0);
+    assert_int_equal(f.messages - before, 1); /* a slice */
+    assert_int_equal(send(other->fd, frame, sizeof frame - 1, 0), sizeof frame - 1);
+    shutdown(busy->fd, SHUT_WR);
+    assert_int_equal(loop_once(&f.loop, 0), 0);
+    assert_int_equal(f.messages - before, 3);
+    assert_ptr_equal(f.log[f.messages - 2], other->conn); /* at once, before the next slice */
+    struct conn *c = busy->conn;
+    for (int i = 0; i < 10; i++)
+        turn();
+    assert_int_equal(f.messages - before, 11); /* none is lost by the end of input behind them */
+    assert_ptr_equal(f.log[f.messages - 1], c);
 }
 
 /* -- how long -- */
@@ -432,6 +463,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(answers_that_nobody_reads, setup, teardown),
         cmocka_unit_test_setup_teardown(messages_that_nobody_reads, setup, teardown),
         cmocka_unit_test_setup_teardown(a_large_head_comes_in_one_turn, setup, teardown),
+        cmocka_unit_test_setup_teardown(connections_take_turns, setup, teardown),
         cmocka_unit_test_setup_teardown(a_head_has_its_time, setup, teardown),
         cmocka_unit_test_setup_teardown(no_place_is_kept_by_asking, setup, teardown),
         cmocka_unit_test_setup_teardown(an_answer_must_be_read_in_time, setup, teardown),

@@ -496,21 +496,74 @@ static void busy_ones_hold_no_timer_up(void **state) {
     watched_free(w);
 }
 
+/* -- work in slices -- */
+
+struct worker {
+    struct loop_task task;
+    int number, slices; /* how many are left */
+};
+
+/* Takes a slice, and yields when there is more to do. */
+static void on_slice(struct loop_task *t) {
+    struct worker *w = container_of(t, struct worker, task);
+    note(w->number);
+    fake_now += LOOP_SLICE;
+    if (--w->slices > 0)
+        loop_yield(&f.loop, t);
+}
+
+/* Descriptors and timers come between two slices, and those that yield take turns. */
+static void who_yields_goes_last(void **state) {
+    (void)state;
+    struct worker a = {.task.fn = on_slice, .number = 1, .slices = 3};
+    struct worker b = {.task.fn = on_slice, .number = 2, .slices = 2};
+    struct watched *w = watched_new(8, 3);
+    struct numbered t = numbered(9);
+    assert_int_equal(loop_timer_set(&f.loop, &t.timer, 1), 0);
+    loop_yield(&f.loop, &a.task);
+    loop_yield(&f.loop, &b.task);
+    loop_yield(&f.loop, &b.task); /* it is queued */
+    assert_int_equal(loop_once(&f.loop, UINT64_MAX), 0);
+    assert_int_equal(loop_once(&f.loop, UINT64_MAX), 0);
+    ASSERT_RAN(8, 1, 2, 8, 8, 9, 1, 2);
+    assert_int_equal(loop_once(&f.loop, UINT64_MAX), 0);
+    ASSERT_RAN(1);
+    watched_free(w);
+}
+
+static void slices_of_a_round_are_bounded(void **state) {
+    (void)state;
+    enum { COUNT = 2 * (int)(LOOP_SLICES / LOOP_SLICE) };
+    struct worker w[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        w[i] = (struct worker){.task.fn = on_slice, .number = i, .slices = 1};
+        loop_yield(&f.loop, &w[i].task);
+    }
+    advance(0);
+    assert_int_equal(f.ran, COUNT / 2);
+    loop_task_del(&w[COUNT - 1].task);
+    advance(0);
+    assert_int_equal(f.ran, COUNT - 1);
+    for (int i = 0; i < COUNT - 1; i++)
+        assert_int_equal(f.log[i], i);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(timers_fire_when_due),        TEST(a_timer_moves),
-        TEST(a_timer_removes_another),     TEST(a_timer_sets_itself_again),
-        TEST(an_endless_delay_never_ends), TEST(a_due_timer_ends_the_wait),
-        TEST(many_timers_keep_order),      TEST(readable_until_read),
-        TEST(nothing_wanted_nothing_told), TEST(removed_means_silent),
-        TEST(removal_inside_a_batch),      TEST(removal_of_itself),
-        TEST(a_plain_file_is_refused),     TEST(more_than_a_batch),
-        TEST(tasks_run_once_in_order),     TEST(tasks_follow_events),
-        TEST(a_task_queues_another),       TEST(a_task_removes_another),
-        TEST(running_until_stopped),       TEST(every_descriptor_before_a_timer),
-        TEST(a_signal_is_no_excuse),       TEST(what_follows_before_a_timer),
-        TEST(busy_ones_hold_no_timer_up),
+        TEST(timers_fire_when_due),          TEST(a_timer_moves),
+        TEST(a_timer_removes_another),       TEST(a_timer_sets_itself_again),
+        TEST(an_endless_delay_never_ends),   TEST(a_due_timer_ends_the_wait),
+        TEST(many_timers_keep_order),        TEST(readable_until_read),
+        TEST(nothing_wanted_nothing_told),   TEST(removed_means_silent),
+        TEST(removal_inside_a_batch),        TEST(removal_of_itself),
+        TEST(a_plain_file_is_refused),       TEST(more_than_a_batch),
+        TEST(tasks_run_once_in_order),       TEST(tasks_follow_events),
+        TEST(a_task_queues_another),         TEST(a_task_removes_another),
+        TEST(running_until_stopped),         TEST(every_descriptor_before_a_timer),
+        TEST(a_signal_is_no_excuse),         TEST(what_follows_before_a_timer),
+        TEST(busy_ones_hold_no_timer_up),    TEST(who_yields_goes_last),
+        TEST(slices_of_a_round_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

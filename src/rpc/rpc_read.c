@@ -1,0 +1,157 @@
+#include "base/utf8.h"
+#include "rpc/rpc_model.h"
+
+#include <errno.h>
+
+/* -- reading -- */
+
+bool rpc_is_large(const struct conn_message *m) {
+    return m->n - m->packed.n >= RPC_AHEAD;
+}
+
+/* Whether what is packed is the parameter that the method of a parsed message wants so. */
+static bool rpc_wants_packed(const struct rpc_host *h, const struct json_doc *doc,
+                             const struct conn_message *m) {
+    const struct json_node *root = json_root(doc);
+    if (root->type != JSON_OBJECT)
+        return false;
+    const struct json_node *name = json_get(root, "method"), *params = json_get(root, "params");
+    if (name == NULL || name->type != JSON_STRING || params == NULL || params->type != JSON_OBJECT)
+        return false;
+    const struct rpc_method *method = rpc_find(h, json_str(name));
+    if (method == NULL || method->base64 == NULL)
+        return false;
+    const struct json_node *v = json_get(params, method->base64);
+    return v != NULL && v->type == JSON_STRING && v->p == m->p + m->packed.at;
+}
+
+/* What is packed and not wanted so becomes text again, before anybody else looks at it. */
+int rpc_parse(const struct rpc_host *h, struct json_doc *doc, struct conn_message *m,
+              struct envelope *env, struct err *e) {
+    if (!m->utf8 && !utf8_valid(m->p, m->n))
+        return err_set(e, ERR_INVALID_REQUEST, "invalid UTF-8");
+    struct str packed = {m->p + m->packed.at, m->packed.n};
+    int r = json_parse_packed(doc, (struct str){m->p, m->n}, packed, e);
+    if (packed.n > 0 && (r < 0 || !rpc_wants_packed(h, doc, m))) {
+        err_fini(e);
+        *e = ERR_INIT;
+        if (doc == &h->doc && conn_message_sent(m) >= RPC_AHEAD)
+            return RPC_TOO_LARGE;
+        r = conn_message_unpack(m);
+        if (r == 0)
+            r = json_parse(doc, m->p, m->n, e);
+    }
+    if (r == -ENOMEM)
+        return err_set(e, ERR_INVALID_REQUEST, "out of memory");
+    return r < 0 ? r : envelope_read(json_root(doc), env, e);
+}
+
+void rpc_params_init(struct rpc_params *p, const struct rpc_host *h, const struct envelope *env) {
+    p->method = NULL;
+    p->r = 0;
+    p->e = ERR_INIT;
+    if (env->kind != ENVELOPE_REQUEST)
+        return;
+    p->method = rpc_find(h, env->method);
+    if (p->method != NULL)
+        p->r = p->method->decode(env->params, p->space, &p->e);
+    else
+        p->r = err_about(&p->e, ERR_METHOD_NOT_FOUND, "exec-server stub does not implement `",
+                         env->method, "` yet");
+}
+
+void rpc_params_fini(struct rpc_params *p) {
+    if (p->method != NULL && p->method->release != NULL)
+        p->method->release(p->space);
+    err_fini(&p->e);
+}
+
+/* -- messages that wait -- */
+
+struct rpc_waiting *rpc_waiting_new(const struct conn_message *m, struct str key) {
+    bool large = m->n >= SPARE_MIN && conn_message_owns(m);
+    struct rpc_waiting *w = malloc(sizeof *w + (large ? 0 : m->n));
+    char *k = key.p != NULL && w != NULL ? malloc(key.n + 1) : NULL;
+    if (w == NULL || (key.p != NULL && k == NULL)) {
+        free(w);
+        return NULL;
+    }
+    if (k != NULL && key.n > 0)
+        memcpy(k, key.p, key.n);
+    *w = (struct rpc_waiting){.key = k, .key_len = key.n, .message = *m};
+    w->message.memory = &w->memory;
+    if (large) {
+        w->memory = conn_message_take(m);
+    } else {
+        w->message.p = memcpy(w->text, m->p, m->n);
+    }
+    return w;
+}
+
+static void rpc_ahead_free(struct rpc_ahead *a) {
+    if (a == NULL)
+        return;
+    if (a->state == RPC_AHEAD_READ && a->r == 0)
+        rpc_params_fini(&a->params);
+    err_fini(&a->e);
+    json_doc_fini(&a->doc);
+    free(a);
+}
+
+void rpc_waiting_free(struct rpc_peer *p, struct rpc_waiting *w) {
+    if (w == NULL)
+        return;
+    struct rpc_ahead *a = w->ahead;
+    if (a != NULL && a->state == RPC_AHEAD_READING && !pool_cancel(a->host->pool, &a->job)) {
+        a->peer = NULL;
+        return;
+    }
+    rpc_ahead_free(a);
+    spare_give(&p->conn->host->spare, &w->memory);
+    free(w->key);
+    free(w);
+}
+
+/* -- in a thread -- */
+
+static void rpc_ahead_work(struct pool_job *j) {
+    struct rpc_ahead *a = container_of(j, struct rpc_ahead, job);
+    a->r = rpc_parse(a->host, &a->doc, &a->waiting->message, &a->env, &a->e);
+    if (a->r == 0)
+        rpc_params_init(&a->params, a->host, &a->env);
+}
+
+static void rpc_ahead_done(struct pool_job *j) {
+    struct rpc_ahead *a = container_of(j, struct rpc_ahead, job);
+    if (j->refused && a->peer != NULL)
+        rpc_ahead_work(j); /* all threads hang: it takes the loop's time */
+    a->state = j->refused && a->peer == NULL ? RPC_AHEAD_NEW : RPC_AHEAD_READ;
+    if (a->peer != NULL) {
+        loop_defer(a->host->loop, &a->peer->pump);
+        return;
+    }
+    struct rpc_waiting *w = a->waiting;
+    rpc_ahead_free(a);
+    buf_fini(&w->memory);
+    free(w->key);
+    free(w);
+}
+
+int rpc_ahead_new(struct rpc_peer *p, struct rpc_waiting *w) {
+    struct rpc_ahead *a = calloc(1, sizeof *a);
+    if (a == NULL)
+        return -ENOMEM;
+    *a = (struct rpc_ahead){.host = p->host, .peer = p, .waiting = w, .e = ERR_INIT};
+    a->job = (struct pool_job){.work = rpc_ahead_work, .done = rpc_ahead_done};
+    json_doc_init(&a->doc, CONN_MSG_MAX, p->host->doc.seed);
+    w->ahead = a;
+    return 0;
+}
+
+bool rpc_ahead_is_read(struct rpc_ahead *a) {
+    if (a->state == RPC_AHEAD_NEW) {
+        a->state = RPC_AHEAD_READING;
+        pool_submit(a->host->pool, &a->job);
+    }
+    return a->state == RPC_AHEAD_READ;
+}
