@@ -617,8 +617,7 @@ static void conn_on_timer(struct loop_timer *t) {
         return;
     }
     if (c->standing != CONN_PROVEN) {
-        log_info("closing connection %s: no initialize in time", c->peer);
-        conn_end(c, 1008, "no initialize in time");
+        conn_proof_over(c);
         return;
     }
     conn_ping(c);

@@ -51,6 +51,7 @@
 #define CONN_METRICS_MAX (64u << 10) /* bytes of the text of /metrics */
 #define CONN_HEAD_MS 10000           /* for an HTTP head */
 #define CONN_PROOF_MS 30000          /* for an unproven connection */
+#define CONN_PROOF_LATE_MS 1000      /* after that, once, for input that was read in time */
 #define CONN_BODY_MS 60000           /* without progress of a transfer */
 #define CONN_PING_MS 30000           /* between keepalive pings */
 #define CONN_LINGER_MS 2000          /* for the peer's answer to our close frame */
@@ -119,6 +120,7 @@ struct conn {
     enum conn_standing standing;
     struct list unproven; /* in host->strangers or host->guests */
     uint64_t proof_due;   /* while a stranger or a guest: loop time of its end */
+    bool proof_late;      /* that time is over, but there was input to be handled */
     void *user;           /* the owner's */
     void *transfer;       /* the owner's, while CONN_BODY */
     enum conn_state state;

@@ -25,6 +25,9 @@ void conn_proof_served(struct conn *c);
 /* Takes it off the lists. */
 void conn_proof_end(struct conn *c);
 
+/* The time of a WebSocket is over. */
+void conn_proof_over(struct conn *c);
+
 /* Whether the time left is too short for another head. */
 bool conn_proof_is_short(const struct conn *c);
 

@@ -42,6 +42,16 @@ void conn_proof_served(struct conn *c) {
     (void)!loop_timer_set(c->host->loop, &c->timer, CONN_PROOF_MS * LOOP_MS);
 }
 
+void conn_proof_over(struct conn *c) {
+    if (c->yielded && !c->proof_late) { /* `initialize` may be in what waits for its turn */
+        c->proof_late = true;
+        (void)!loop_timer_set(c->host->loop, &c->timer, CONN_PROOF_LATE_MS * LOOP_MS);
+        return;
+    }
+    log_info("closing connection %s: no initialize in time", c->peer);
+    conn_end(c, 1008, "no initialize in time");
+}
+
 bool conn_proof_is_short(const struct conn *c) {
     return c->standing != CONN_SERVED && conn_proof_left(c) < CONN_HEAD_MS * LOOP_MS;
 }

@@ -30,6 +30,7 @@ static struct fixture {
     struct peer peers[PEERS];
     size_t count;
     int messages, transfers;
+    int proof_at;               /* number of the message that proves a peer, from 1 */
     uint64_t work;              /* nanoseconds that a message takes */
     const struct conn *log[64]; /* whose messages came, in order */
 } f;
@@ -46,13 +47,13 @@ static void on_open(struct conn *c) {
     (void)c;
 }
 
-/* The first message proves a peer. */
 static void on_message(struct conn *c, const struct conn_message *m) {
     (void)m;
     assert_in_range(f.messages, 0, ARRAY_LEN(f.log) - 1);
     f.log[f.messages++] = c;
     fake_now += f.work;
-    conn_prove(c);
+    if (f.messages >= f.proof_at)
+        conn_prove(c);
 }
 
 static void on_pressure(struct conn *c, bool high) {
@@ -105,6 +106,7 @@ static int setup(void **state) {
     assert_int_equal(loop_init(&f.loop, fake_clock), 0);
     assert_int_equal(conn_host_init(&f.host, &f.loop, &ops, &f.auth, NULL), 0);
     f.host.files = true;
+    f.proof_at = 1;
     return 0;
 }
 
@@ -321,6 +323,21 @@ static void a_websocket_must_be_proven(void **state) {
     assert_null(p->conn);
 }
 
+/* The last of three messages proves the peer, and its turn comes late. */
+static void what_was_read_in_time_counts(void **state) {
+    (void)state;
+    struct peer *p = join_and_say(UPGRADE);
+    f.work = LOOP_SLICE;
+    f.proof_at = 3;
+    static const char frames[] = "\x81\x82\0\0\0\0{}\x81\x82\0\0\0\0{}\x81\x82\0\0\0\0{}";
+    assert_int_equal(send(p->fd, frames, sizeof frames - 1, 0), sizeof frames - 1);
+    assert_int_equal(loop_once(&f.loop, 0), 0);
+    assert_int_equal(f.messages, 1);
+    wait_s(31);
+    assert_true(conn_is_open(p->conn));
+    assert_int_equal(p->conn->standing, CONN_PROVEN);
+}
+
 static void a_proven_peer_stays(void **state) {
     (void)state;
     struct peer *p = join_proven();
@@ -468,6 +485,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(no_place_is_kept_by_asking, setup, teardown),
         cmocka_unit_test_setup_teardown(an_answer_must_be_read_in_time, setup, teardown),
         cmocka_unit_test_setup_teardown(a_websocket_must_be_proven, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_was_read_in_time_counts, setup, teardown),
         cmocka_unit_test_setup_teardown(a_proven_peer_stays, setup, teardown),
         cmocka_unit_test_setup_teardown(a_transfer_takes_its_time, setup, teardown),
         cmocka_unit_test_setup_teardown(an_answer_may_be_read_slowly, setup, teardown),
