@@ -120,3 +120,16 @@ bool fs_site_enter(struct pool_job *j, const char *path, bool follow) {
     memcpy(way.rest, left, n + 1);
     return site_walk(j, &way, &dir);
 }
+
+bool fs_site_enter_all(struct pool_job *j, const char *const *path, size_t n, bool follow) {
+    uint64_t remote = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (path[i] == NULL)
+            continue;
+        if (!fs_site_enter(j, path[i], follow))
+            return false;
+        if (remote == 0 && !(j->site & SITE_LOCAL))
+            remote = j->site;
+    }
+    return remote == 0 || fs_site_enter_known(j, remote);
+}

@@ -27,3 +27,7 @@ uint64_t fs_site(const struct statx *st);
 MUST_CHECK bool fs_site_enter_known(struct pool_job *j, uint64_t site);
 MUST_CHECK bool fs_site_enter_fd(struct pool_job *j, int fd);
 MUST_CHECK bool fs_site_enter(struct pool_job *j, const char *path, bool follow);
+
+/* Enters those of all paths (NULL: none) and stays at the first remote one, else at the last. */
+MUST_CHECK bool fs_site_enter_all(struct pool_job *j, const char *const *path, size_t n,
+                                  bool follow);

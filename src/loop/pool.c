@@ -284,7 +284,9 @@ static void pool_wait(struct pool *p, struct pool_job *j, bool hopeless) {
     pthread_mutex_lock(&p->lock);
     if (!j->begun) {
         list_remove(&j->node);
-        p->waiting_n--;
+        p->waiting_n -= !j->blocked;
+        j->blocked = false;
+        j->site = 0;
         j->refused = true;
         list_append(&p->finished, &j->node);
     }

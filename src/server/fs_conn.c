@@ -108,11 +108,7 @@ static void fs_conn_pump(struct fs_conn *f) {
 bool fs_target_enter(struct pool_job *j, const struct fs_target *t) {
     if (t->site != 0)
         return fs_site_enter_known(j, t->site);
-    for (size_t i = 0; i < ARRAY_LEN(t->path); i++) {
-        if (t->path[i] != NULL && !fs_site_enter(j, t->path[i], !t->nofollow))
-            return false;
-    }
-    return true;
+    return fs_site_enter_all(j, t->path, ARRAY_LEN(t->path), !t->nofollow);
 }
 
 static void fs_job_work(struct pool_job *p) {

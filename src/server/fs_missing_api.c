@@ -100,11 +100,8 @@ static void missing_on_mounts(struct loop_io *io, uint32_t events) {
 
 static void missing_work(struct pool_job *j) {
     struct missing_watch *w = container_of(j, struct missing_watch, job);
-    for (size_t i = 0; i < w->m.count; i++) {
-        if (!fs_site_enter(j, w->m.path[i], true))
-            return;
-    }
-    w->r = fs_missing_open(&w->m);
+    if (fs_site_enter_all(j, (const char *const *)w->m.path, w->m.count, true))
+        w->r = fs_missing_open(&w->m);
 }
 
 /* The events come after the answer, because they are read in a later turn of the loop. */
