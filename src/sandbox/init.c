@@ -8,9 +8,9 @@
 #include "sandbox/ids.h"
 #include "sandbox/landlock.h"
 #include "sandbox/mounts.h"
-#include "sandbox/probe.h"
 #include "sandbox/seccomp.h"
 #include "sandbox/sys.h"
+#include "sandbox/trial.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -271,7 +271,7 @@ static _Noreturn void init_helper(const struct init_args *a) {
     if (r == 0)
         r = init_confine(a);
     if (r == 0 && probe)
-        r = probe_check(a->q, &a->shared->fault);
+        r = trial_check(a->q, &a->shared->fault);
     if (r == 0)
         a->shared->fault.error = proc;
     if (r < 0)

@@ -11,4 +11,4 @@
  * To be called by a confined process. 0, or -EINVAL with the fault noted. Leaves nothing behind.
  * What the plan of a trial names exists; in a directory to write to plan_protected[0] does, too.
  */
-MUST_CHECK int probe_check(const struct launch_request *q, struct fault *f);
+MUST_CHECK int trial_check(const struct launch_request *q, struct fault *f);
