@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Numbered steps of a sandboxed start, for tests that kill somebody there. Only a build of the tests
- * has them (EXEC_SERVER_STEPS): in the program step_reach() is nothing.
+ * Numbered steps of a sandboxed start, for tests that kill somebody there. Only a program of the
+ * tests has them (EXEC_SERVER_STEPS): elsewhere step_reach() is nothing.
  *
  * The environment of such a server names a step, EXEC_SERVER_STEP. A process that reaches it calls
  * itself "step-N" and waits for SIGUSR2; it stops there only once.

@@ -3,17 +3,18 @@
  * Directories that a sandbox put on the host to hold the place of a protected name that does not
  * exist ("synthetic" ones). Whatever is killed when, none of them stays:
  *
- * - A place can be told from the first moment: mkdir() itself gives it a mode that nobody else uses.
- *   Then it gets a modification time that nobody else uses, and an ordinary mode. Who puts something
- *   into it changes the time, and so makes it his own.
+ * - A place can be told from the first moment: mkdir() itself gives it a mode that nobody else
+ *   uses. Then it gets a modification time that nobody else uses, and an ordinary mode. Who puts
+ *   something into it changes the time, and so makes it his own.
  * - A launcher notes a place before it makes or adopts it, in memory that server, supervisor and
  *   launcher share. Whoever of them is the last one alive removes what is noted.
- * - Every sandbox that uses a place holds a shared flock() on it; who removes one takes an exclusive
- *   lock first. Who does not get it leaves the place to the holder, who has noted it as well.
+ * - Every sandbox that uses a place holds a shared flock() on it; who removes one takes an
+ *   exclusive lock first. Who does not get it leaves the place to the holder, who has noted it as
+ *   well.
  * - If all of them are killed at once, the next sandbox that protects the name adopts the place.
  *
- * The supervisor may call nothing, hence system calls through a function that is handed in, and only
- * inline code.
+ * The supervisor may call nothing, hence system calls through a function that is handed in, and
+ * only inline code.
  */
 
 #include "base/step.h"
@@ -101,7 +102,8 @@ static inline size_t synthlist_start(const char *records, size_t end) {
     return end;
 }
 
-/* Removes the directory of the record that begins at `at`, its name at `name`. False: it is held. */
+/* Removes the directory of the record that begins at `at`, its name at `name`. False: somebody
+ * holds it. */
 static inline bool synthlist_drop(struct synthlist *l, size_t at, size_t name,
                                   struct synthlist_sweeper *s) {
     const char *r = l->records;

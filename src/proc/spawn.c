@@ -342,7 +342,7 @@ void spawn_kill(struct spawn *c, bool spare_setsid) {
 
 bool spawn_is_killing(const struct spawn *c) {
     return c->sup != NULL && spawn_phase(c) >= SUPERVISOR_RUNNING &&
-           (atomic_load(&c->sup->kill) & SUPERVISOR_KILL_ALL) != 0 && !atomic_load(&c->sup->stuck);
+           atomic_load(&c->sup->kill) == SUPERVISOR_KILL_ALL && !atomic_load(&c->sup->stuck);
 }
 
 bool spawner_is_killing(const struct spawner *s) {

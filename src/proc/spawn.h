@@ -125,7 +125,8 @@ void spawn_ask_to_end(struct spawn *c);
  */
 void spawn_kill(struct spawn *c, bool spare_setsid);
 
-/* Whether the supervisor still has to kill what can be killed. False before the exec. */
+/* Whether the supervisor still has to kill what can be killed. False before the exec, and where
+ * some are to be spared. */
 bool spawn_is_killing(const struct spawn *c);
 
 /* Whether that is true of any. */

@@ -113,9 +113,9 @@ static int launch_read(struct launch *l) {
 }
 
 /*
- * From now on we outlive a supervisor that is killed, to remove what holds places on the host; until
- * now we would have been killed with it. In this order: who finds no pid in the list after the
- * supervisor's end need not wait for us.
+ * From now on we outlive a supervisor that is killed, to remove what holds places on the host;
+ * until now we would have been killed with it. In this order: who finds no pid in the list after
+ * the supervisor's end need not wait for us.
  */
 static void launch_outlive(struct synthlist *list) {
     atomic_store(&list->launcher, getpid());

@@ -18,8 +18,8 @@ static inline bool synth_is(const struct stat *st) {
 /* The same of a path without links, and whether it is empty: times can be set by anybody. */
 bool synth_is_place(struct str path, const struct stat *st);
 
-/* Whether it may become one, on a file system that does not store the mark of a birth. Any directory
- * without entries is to be held, so that nobody removes it under our mount. */
+/* Whether it may become one, on a file system that does not store the mark of a birth. Any
+ * directory without entries is to be held, so that nobody removes it under our mount. */
 bool synth_may_be_place(struct str path, const struct stat *st);
 
 /*

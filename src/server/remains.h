@@ -29,5 +29,6 @@ void remains_init(struct remains *r, struct loop *loop);
 /* Removes what is left, waiting for it for a short while. */
 void remains_fini(struct remains *r);
 
-/* Takes a list over, when its supervisor is gone: sweeps and frees it, now or later. NULL is fine. */
+/* Takes a list over, when its supervisor is gone: sweeps and frees it, now or later. NULL is
+ * fine. */
 void remains_take(struct remains *r, struct synthlist *l);

@@ -163,7 +163,7 @@ static void server_on_stop_timer(struct loop_timer *t) {
         return;
     }
     /* What still dies, or forks, is waited for; what hangs in the kernel is not. */
-    if (spawner_is_killing(&s->procs.spawner) &&
+    if (s->stop_looks++ < SERVER_STOP_LOOKS && spawner_is_killing(&s->procs.spawner) &&
         loop_timer_set(&s->loop, t, SERVER_STOP_AGAIN_MS * LOOP_MS) == 0)
         return;
     log_error("%zu processes could not be ended in time", s->procs.spawner.live);

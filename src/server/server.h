@@ -24,6 +24,7 @@
 #define SERVER_DRAIN_MS 5              /* between looks whether clients have been told */
 #define SERVER_STOP_MS 2000            /* for the last processes to die, unless they hang */
 #define SERVER_STOP_AGAIN_MS 50        /* between looks at those that do not */
+#define SERVER_STOP_LOOKS 600          /* at most: half a minute */
 #define SERVER_POOL_MS 500             /* at most, for calls of the file system to end */
 #define SERVER_TRIM_MS 5000            /* until free memory is given back, when nobody is there */
 #define SERVER_TRIM_BUSY_MS 30000      /* the same beside clients, whom it may cost milliseconds */
@@ -74,6 +75,7 @@ struct server {
     bool draining; /* told to stop: processes have their grace period */
     bool stopping;
     bool unfinished; /* stopped although processes are left */
+    unsigned stop_looks;
     struct loop_timer stop_timer;
     struct loop_task stop_task;
     struct loop_timer drain_timer; /* all processes are gone, clients are still being told */
@@ -86,8 +88,8 @@ MUST_CHECK int server_init(struct server *s, struct options *opt, struct rlimit 
 /* Listens as the options say and prints the URL, or takes stdio. 0 or -errno with e set. */
 MUST_CHECK int server_listen(struct server *s, struct err *e);
 
-/* Runs until told to stop; every process is dead then. 0 or -errno; -EBUSY: some hang in the kernel,
- * and are left. */
+/* Runs until told to stop; every process is dead then. 0 or -errno; -EBUSY: some hang in the
+ * kernel, and are left. */
 MUST_CHECK int server_run(struct server *s);
 
 /* False: a call of the file system hangs in a thread. Nothing was given back, just exit. */

@@ -49,14 +49,14 @@ class Start:
         return next((p for p in procfs.below(self.server.pid) if comm(p) == self.name), None)
 
     def _chain(self):
-        """Supervisor, launcher and init, as far as they are there."""
-        found, pid = {}, self.server.pid
-        for role in ("supervisor", "launcher", "init"):
-            living = [p for p in procfs.children(pid) if procfs.alive(p)]
-            if not living:
-                break
-            found[role] = pid = living[0]
-        return found
+        """Supervisor, launcher and init, as far as they are there: above and below who stopped."""
+        chain = [self.stopped]
+        while procfs.parent(chain[0]) != self.server.pid:
+            chain.insert(0, procfs.parent(chain[0]))
+        while len(chain) < 3 and (living := [p for p in procfs.children(chain[-1])
+                                             if procfs.alive(p)]):
+            chain.append(living[0])
+        return dict(zip(("supervisor", "launcher", "init"), chain))
 
     def kill(self, victims):
         """Kills them, lets the rest go on, and waits for its end."""
@@ -110,8 +110,8 @@ def test_killed_at(fleet, place, step):
 def test_all_killed_at(fleet, shared, place, name):
     """Nobody is left to clean up: the next sandbox there does."""
     start = Start(stop_at(fleet, NAMES.index(name) + 1), place, NAMES.index(name) + 1)
-    # None of them may clean up because it sees another's end.
-    for role in EVERYBODY:
+    # None may act on another's end. The server first: it continues a supervisor that was stopped.
+    for role in reversed(EVERYBODY):
         if role in start.around:
             os.kill(start.around[role], signal.SIGSTOP)
     start.kill([role for role in EVERYBODY if role in start.around])
