@@ -263,9 +263,8 @@ static void hunt_below(struct hunt_tree *t) {
 }
 
 void hunt_kill_below(struct hunt *h, pid_t pid) {
-    struct hunt_tree t;
+    struct hunt_tree t = {.count = 0};
     char path[32];
-    t.count = 0;
     if (h->proc == HUNT_UNKNOWN)
         h->proc = hunt_proc_is_ours() ? HUNT_OURS : HUNT_FOREIGN;
     if (h->proc != HUNT_OURS)
