@@ -10,6 +10,7 @@
 
 #define FLOOD_DEPTH 3       /* supervisor, launcher, init: the command is below them */
 #define FLOOD_CHILDREN 4096 /* bytes read of a list of children */
+#define FLOOD_LOOKS 64      /* processes looked at, however many there are */
 #define FLOOD_STAT 1024     /* bytes of a line of /proc/PID/stat */
 #define FLOOD_STAT_PARENT 1 /* words after the name */
 #define FLOOD_STAT_SESSION 3
@@ -42,14 +43,14 @@ static int flood_open_process(unsigned long pid) {
  * The directory in /proc of a process below `pid` that is in the command's session. The pid of a
  * child may be somebody else's by the time it is looked up: its parent tells.
  */
-static int flood_find(const struct flood *f, unsigned long pid, int depth) {
+static int flood_find(const struct flood *f, unsigned long pid, int depth, unsigned *looks) {
     char name[64], list[FLOOD_CHILDREN];
     _cleanup_close_ int dir = flood_open_process(pid);
     snprintf(name, sizeof name, "task/%lu/children", pid);
     if (dir < 0 || !flood_read(dir, name, list, sizeof list))
         return -1;
     unsigned long child;
-    for (unsigned i = 0; scan_word(list, i, &child); i++) {
+    for (unsigned i = 0; *looks > 0 && scan_word(list, i, &child); i++, --*looks) {
         _cleanup_close_ int found = flood_open_process(child);
         unsigned long parent, session;
         if (found < 0 || !flood_look(found, &parent, &session) || parent != pid)
@@ -57,8 +58,8 @@ static int flood_find(const struct flood *f, unsigned long pid, int depth) {
         if (f->session != 0 ? session == (unsigned long)f->session
                             : session != (unsigned long)getsid(0))
             return steal_fd(&found);
-        int below = depth > 1 ? flood_find(f, child, depth - 1) : -1;
-        if (below >= 0)
+        int below = depth > 1 ? flood_find(f, child, depth - 1, looks) : -1;
+        if (below >= 0 || *looks == 0)
             return below;
     }
     return -1;
@@ -66,7 +67,8 @@ static int flood_find(const struct flood *f, unsigned long pid, int depth) {
 
 /* Sets the share of the command's session. 0 or -errno; -ESRCH: nothing of it is left. */
 static int flood_set(const struct flood *f, const char *nice) {
-    _cleanup_close_ int dir = flood_find(f, (unsigned long)f->supervisor, FLOOD_DEPTH);
+    unsigned looks = FLOOD_LOOKS;
+    _cleanup_close_ int dir = flood_find(f, (unsigned long)f->supervisor, FLOOD_DEPTH, &looks);
     if (dir < 0)
         return -ESRCH;
     _cleanup_close_ int fd = openat(dir, "autogroup", O_WRONLY | O_CLOEXEC);
