@@ -25,7 +25,7 @@ struct access_item {
 struct access_glob {
     const char *dir; /* without links; NULL: there is none */
     uint32_t max_depth;
-    struct glob_set set; /* its memory goes with the process */
+    struct glob_set set;
 };
 
 struct access_targets; /* where links with denied names lead */
@@ -47,6 +47,9 @@ struct access {
  */
 MUST_CHECK int access_build(struct access *x, const struct plan *p, struct arena *a,
                             struct fault *f);
+
+/* Gives back what is not in the arena. A sandbox keeps its policy as long as it lives. */
+void access_fini(struct access *x);
 
 /* Refuses an entry that leads over a link the command can replace, or cannot be followed. */
 MUST_CHECK int access_check_links(const struct access *x, const struct access_item *item,

@@ -108,6 +108,15 @@ int access_globs(struct access *x, const struct plan *p, struct fault *f) {
     return r;
 }
 
+void access_fini(struct access *x) {
+    for (size_t i = 0; i < x->glob_count; i++)
+        glob_set_fini(&x->globs[i].set);
+    if (x->targets != NULL)
+        arena_fini(&x->targets->arena);
+    x->glob_count = 0;
+    x->targets = NULL;
+}
+
 /* -- matching -- */
 
 /* What of a path is below the directory of patterns, from its slash on; NULL: nothing is. */

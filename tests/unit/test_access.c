@@ -17,6 +17,7 @@ static int build(const char *const *texts, size_t n, bool full_read) {
                          .entries = entries,
                          .globs = globs,
                          .cwd = "/"};
+    access_fini(&policy);
     arena_fini(&arena);
     arena = ARENA_INIT(8u << 20);
     fault = (struct fault){0};
@@ -65,9 +66,7 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-    for (size_t i = 0; i < policy.glob_count; i++)
-        glob_set_fini(&policy.globs[i].set);
-    policy.glob_count = 0;
+    access_fini(&policy);
     arena_fini(&arena);
     arena = (struct arena){0};
     return scratch_rm(state);

@@ -65,8 +65,7 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-    for (size_t i = 0; i < policy.glob_count; i++)
-        glob_set_fini(&policy.globs[i].set);
+    access_fini(&policy);
     arena_fini(&arena);
     return scratch_rm(state);
 }
