@@ -17,7 +17,8 @@ DETACHED = "process/detached"
 @pytest.fixture(scope="module")
 def shared(nothing_left):  # pylint: disable=unused-argument
     made = Fleet()
-    yield made.start("--allow-attach", "--concurrent-requests", "4")
+    # On a busy machine a test may look after the default of 30 s.
+    yield made.start("--allow-attach", "--concurrent-requests", "4", "--closed-retention", "3600")
     made.finish()
 
 

@@ -8,7 +8,7 @@ from harness import procfs
 from harness.waiting import until
 from harness.ws import connect_tcp
 
-LONG = "600000"
+LONG = "3600000"
 # Each says when SIGTERM arrives, and needs a stdin that stays open.
 POLITE = "trap 'echo term; exit 7' TERM; echo ready; read go; exit 1"
 BUSY = "trap 'echo term' TERM; echo ready; while ! read go; do :; done; echo $go; exit 8"

@@ -1,6 +1,7 @@
 """Unix sockets, sockets passed by a service manager, and what it is told."""
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -141,6 +142,11 @@ def test_stale_socket_is_replaced(fleet, place):
     server = start_unix(fleet, path)
     server.popen.kill()
     server.popen.wait()
+
+    def deserted():
+        with socket.socket(socket.AF_UNIX) as sock:
+            return sock.connect_ex(str(path)) == errno.ECONNREFUSED
+    until(deserted, "nobody listens any more")
     assert os.path.lexists(path)
     start_unix(fleet, path).client().sync()
 
