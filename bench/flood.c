@@ -54,15 +54,18 @@ static void read_floods(const struct measure_options *o, int control, int out) {
         rpc_next(&r, &m);
         if (m.kind == MSG_RESPONSE || m.kind == MSG_OTHER)
             continue;
+        if (over) { // the reference forgets `exited` of what is terminated
+            closed += m.kind == MSG_CLOSED;
+            continue;
+        }
         struct tally *of = &t[m.proc - 1];
         uint64_t before = of->bytes;
         tally_add(of, &m);
-        closed += m.kind == MSG_CLOSED;
         heard += before == 0 && of->bytes > 0;
         if (before == 0 && of->bytes > 0 && heard == FLOODS_PER_READER)
             report(out, 0);
         bytes += of->bytes - before;
-        if (!over && is_over(control)) {
+        if (is_over(control)) {
             over = true;
             report(out, bytes);
             for (uint64_t i = 0; i < FLOODS_PER_READER; i++)

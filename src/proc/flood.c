@@ -75,18 +75,27 @@ static int flood_set(const struct flood *f, const char *nice) {
     return fd >= 0 && write(fd, nice, strlen(nice)) > 0 ? 0 : -errno;
 }
 
+static void flood_set_active(struct flood *f, bool active) {
+    *f->floods += active;
+    *f->floods -= f->active;
+    f->active = active;
+}
+
 /* Does what the last window calls for. An unprivileged server may set few shares per second. */
 static void flood_adjust(struct flood *f) {
-    bool lower = f->bytes >= FLOOD_BYTES / 4;
+    flood_set_active(f, f->bytes >= FLOOD_BYTES / 4);
+    bool lower = f->active && *f->floods > FLOOD_FREE;
     char text[8];
     snprintf(text, sizeof text, "%d", lower ? FLOOD_NICE : 0);
     int r = lower == f->lowered ? 0 : flood_set(f, text);
     if (r == 0)
         f->lowered = lower;
+    if (r == -ESRCH && !lower) /* nobody is left to have it back */
+        f->lowered = false;
     f->useless = r < 0 && r != -EAGAIN && r != -ESRCH;
     f->bytes = 0;
     f->since = f->loop->now;
-    if (r == -EAGAIN || (r == 0 && f->lowered))
+    if (r == -EAGAIN || f->active || f->lowered)
         (void)!loop_timer_set(f->loop, &f->timer, FLOOD_WINDOW_MS * LOOP_MS);
 }
 
@@ -94,8 +103,8 @@ static void flood_on_timer(struct loop_timer *t) {
     flood_adjust(container_of(t, struct flood, timer));
 }
 
-void flood_init(struct flood *f, struct loop *loop) {
-    *f = (struct flood){.loop = loop, .timer.fn = flood_on_timer};
+void flood_init(struct flood *f, struct loop *loop, size_t *floods) {
+    *f = (struct flood){.loop = loop, .floods = floods, .timer.fn = flood_on_timer};
 }
 
 void flood_begin(struct flood *f, pid_t supervisor, pid_t session) {
@@ -121,5 +130,6 @@ void flood_add(struct flood *f, size_t n) {
 
 void flood_end(struct flood *f) {
     loop_timer_del(f->loop, &f->timer);
+    flood_set_active(f, false);
     f->supervisor = 0;
 }

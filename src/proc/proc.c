@@ -502,7 +502,7 @@ void proc_init(struct proc *p, struct proc_host *h, const struct proc_ops *ops,
     p->grace_timer.fn = proc_on_grace;
     p->timeout_timer.fn = proc_on_timeout;
     inq_init(&p->inq);
-    flood_init(&p->flood, h->loop);
+    flood_init(&p->flood, h->loop, &h->floods);
     outlog_init(&p->log, retain);
     p->log.evict = proc_on_evict;
 }

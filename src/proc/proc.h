@@ -34,6 +34,7 @@ struct proc_host {
     struct spawner spawner;
     struct cgroup_host cgroups;
     char *scratch; /* OUTLOG_CHUNK_MAX bytes, owned */
+    size_t floods; /* commands that flood now, see flood.h */
 };
 
 /* 0 or -errno. */

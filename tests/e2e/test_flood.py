@@ -25,6 +25,17 @@ def own_nice(server):
         return int(f.read().split()[-1])
 
 
+@pytest.fixture
+def flooded(fleet):
+    """A server with floods that it reads for nobody, beside which one more is too many."""
+    server = fleet.start()
+    client = server.client()
+    for _ in range(3):
+        client.start("yes", sink=lambda *_: None)
+    client.transport.reset()
+    return server
+
+
 def becomes(client, token, nice):
     def right():
         client.sync()
@@ -33,22 +44,24 @@ def becomes(client, token, nice):
 
 
 @pytest.mark.parametrize("tty", [False, True], ids=["pipe", "pty"])
-def test_the_share_of_a_flood(server, client, tty):
+def test_the_share_of_a_flood(flooded, tty):
+    client = flooded.client()
     quiet, flood = procfs.mark(), procfs.mark()
     client.start(f"sleep {quiet} & wait")
     process = client.start(FLOOD.format(flood), sink=lambda *_: None, tty=tty, pipeStdin=not tty)
     procfs.wait_marked(flood)
     procfs.wait_marked(quiet)
     becomes(client, flood, 15)
-    assert nice_of(quiet) == 0 and own_nice(server) == 0
+    assert nice_of(quiet) == 0 and own_nice(flooded) == 0
     client.write(process, "\n")
     becomes(client, flood, 0)
     client.terminate(process)
     client.wait_closed(process)
 
 
-def test_what_a_flood_leaves_behind(client):
+def test_what_a_flood_leaves_behind(flooded):
     """The leader has ended; the share of its session is put back all the same."""
+    client = flooded.client()
     token = procfs.mark()
     process = client.start(f"sleep {token} & yes & Y=$!; read x; kill $Y",
                            sink=lambda *_: None, pipeStdin=True)
@@ -59,7 +72,8 @@ def test_what_a_flood_leaves_behind(client):
     becomes(client, token, 0)
 
 
-def test_a_sandboxed_flood(server, client):
+def test_a_sandboxed_flood(flooded):
+    client = flooded.client()
     token = procfs.mark()
     sandbox = {"permissions": {"type": "managed", "file_system": {
         "type": "restricted", "entries": [
@@ -71,7 +85,7 @@ def test_a_sandboxed_flood(server, client):
     process = client.processes[params["processId"]]
     procfs.wait_marked(token)
     becomes(client, token, 15)
-    assert own_nice(server) == 0
+    assert own_nice(flooded) == 0
     client.write(process, "\n")
     becomes(client, token, 0)
     client.terminate(process)
