@@ -70,7 +70,7 @@ static bool proc_gated(const struct proc *p) {
 }
 
 /*
- * The kernel hands out a terminal's output in pieces of about 4 KiB: two of them are collected.
+ * The kernel hands out a terminal's output in pieces of about 4 KiB: a few of them are collected.
  * With more the loop would sleep in read() for as long as the kernel takes to bring on each piece,
  * and the command, which gets no further than 12 KiB ahead, would wait until all are encoded.
  */

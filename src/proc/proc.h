@@ -23,7 +23,7 @@
 #define PROC_DRAIN_MAX (1024 * 1024) /* read between the leader's end and `exited` */
 #define PROC_PIPE_SIZE (256 * 1024)  /* asked of the kernel for a busy pipe; more is slower */
 #define PROC_ROUND_MAX (128 * 1024)  /* read from one stream per turn of the loop */
-#define PROC_TTY_ENOUGH 4096         /* bytes of a terminal that make a chunk */
+#define PROC_TTY_ENOUGH (16 * 1024)  /* bytes of a terminal that make a chunk */
 #define PROC_FORCE_CLOSE_MS 1000     /* then a killed process is closed, even if it cannot die */
 #define PROC_FORCE_AGAIN_MS 50       /* but not while its supervisor is still killing */
 #define PROC_GRACE_MS 2000           /* between SIGTERM and SIGKILL unless said otherwise */
