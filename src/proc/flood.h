@@ -2,8 +2,8 @@
 /*
  * Commands that write faster than anybody reads. Where the scheduler gives each session its share
  * (autogroup), such a command weighs as much as the whole server, and a few of them make everybody
- * else wait. So while more than FLOOD_FREE commands flood, the shares of their sessions are lowered,
- * which costs nothing on a machine with time to spare; they are put back when the flood is over.
+ * else wait. So while more than FLOOD_FREE commands flood, their sessions get smaller shares, which
+ * costs nothing on a machine with time to spare. A share is put back when the flood is over.
  *
  * A flood: FLOOD_BYTES or more in each of two windows in a row. Its end: less than a quarter of
  * that in a window. Where there are no such shares, or they cannot be set, nothing happens.
