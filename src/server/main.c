@@ -5,6 +5,7 @@
 #include "base/nullfd.h"
 #include "sandbox/launch.h"
 #include "server/doctor.h"
+#include "server/execpolicy_cmd.h"
 #include "server/fs_helper_main.h"
 #include "server/options.h"
 #include "server/sdnotify.h"
@@ -85,6 +86,8 @@ int main(int argc, char **argv) {
     main_fill_std_fds();
     main_tune_malloc();
     signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error of what meets it */
+    if (execpolicy_cmd_is(argc, argv))
+        return execpolicy_cmd_run(argc, argv, stdout, stderr);
     struct options opt;
     switch (options_parse(argc, argv, &opt, stdout, stderr)) {
     case OPTIONS_EXIT_0: return 0;
