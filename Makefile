@@ -55,6 +55,7 @@ conform: ## the same exchanges with the reference and with ours, all differences
 	tests/conform/run "$$@" --slow --table --json build/conform.json && \
 	tests/conform/fsdiff "$$@" --calls $(CONFORM_CALLS) --seed $(CONFORM_SEED) && \
 	tests/conform/fsdiff "$$@" --sandbox --seed $(CONFORM_SEED) && \
+	tests/conform/rulesdiff "$$@" --random 2000 --seed $(CONFORM_SEED) && \
 	echo "conform: every observation is in build/conform.json"
 
 real-client: ## drive the real Codex client, new and old (REAL_CLIENT_ARGS=--help)

@@ -301,8 +301,10 @@ static void print_option(FILE *out, const struct option_spec *spec) {
 
 void options_print_help(FILE *out) {
     fputs("Runs commands on this machine for Codex clients that connect to it.\n\n" USAGE_LINE
-          "\n       exec-server doctor [--json]\n\n"
-          "`doctor` prints what this host can enforce in a sandbox, and exits.\n\nOptions:",
+          "\n       exec-server doctor [--json]\n"
+          "       exec-server execpolicy check --rules <PATH> <COMMAND>...\n\n"
+          "`doctor` prints what this host can enforce in a sandbox, and exits. `execpolicy check`\n"
+          "prints what `.rules` files say about a command.\n\nOptions:",
           out);
     for (unsigned id = 0; id < OPT_COUNT; id++) {
         if (options_table[id].help != NULL)
