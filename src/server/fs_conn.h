@@ -74,10 +74,10 @@ struct fs_job {
     size_t bytes;               /* of memory that it brings along; see rpc_hold() */
     struct report_file *report; /* owned; what the audit log hears of it, or NULL */
     struct fs_target target;
-    bool ran;                   /* work was called */
-    bool pause;                 /* set by finish: the job goes on later, it is not to be released */
-    int r;                      /* of work: 0 or -errno */
-    struct err err;             /* its error; when not set, r says it all */
+    bool ran;       /* work was called */
+    bool pause;     /* set by finish: the job goes on later, it is not to be released */
+    int r;          /* of work: 0 or -errno */
+    struct err err; /* its error; when not set, r says it all */
     int (*work)(struct fs_job *j);
     void (*finish)(struct fs_job *j); /* r >= 0 and call is set */
     void (*release)(struct fs_job *j);
