@@ -215,10 +215,8 @@ static struct star_value *global_ord(struct star *s, const struct star_args *a) 
         return repr == NULL ? NULL
                             : star_fail(s, "ord(): %s is not a single character string", repr);
     }
-    unsigned c = (unsigned char)t.p[0];
-    c = t.n == 1 ? c : c & (0xFFu >> (t.n + 1));
-    for (size_t i = 1; i < t.n; i++)
-        c = c << 6 | ((unsigned char)t.p[i] & 0x3F);
+    uint32_t c;
+    utf8_decode(t.p, t.n, &c);
     return star_number(s, c);
 }
 
@@ -324,11 +322,7 @@ static struct star_value *global_reversed(struct star *s, const struct star_args
     struct star_value *v = star_list_new(s, STAR_LIST, 0);
     if (v == NULL || !star_items(s, a->v[0], &v->list))
         return NULL;
-    for (size_t i = 0, k = v->list.n; i + 1 < k; i++) {
-        struct star_value *x = v->list.items[i];
-        v->list.items[i] = v->list.items[--k];
-        v->list.items[k] = x;
-    }
+    star_list_reverse(&v->list);
     return v;
 }
 

@@ -244,6 +244,7 @@ struct star_value *star_bytes(struct star *s, struct str text);
 struct star_value *star_list_new(struct star *s, enum star_type type, size_t cap);
 /* Appends; false after a failure. */
 MUST_CHECK bool star_list_add(struct star *s, struct star_list *l, struct star_value *v);
+void star_list_reverse(struct star_list *l);
 bool star_truth(const struct star_value *v);
 /* 1, 0, or -1 after a failure. */
 MUST_CHECK int star_equal(struct star *s, const struct star_value *x, const struct star_value *y);

@@ -1,5 +1,7 @@
 #include "starlark/star_internal.h"
 
+#include "base/utf8.h"
+
 #include <errno.h>
 
 /* -- characters: letters beyond ASCII are neither upper nor lower case here -- */
@@ -446,11 +448,7 @@ static struct star_value *string_rsplit(struct star *s, const struct star_args *
     struct star_value *v = star_list_new(s, STAR_LIST, 0);
     if (v == NULL || !split_args(s, a, &by, &most) || !rsplit_pieces(s, text_of(a), by, most, v))
         return NULL;
-    for (size_t i = 0, k = v->list.n; i + 1 < k; i++) {
-        struct star_value *x = v->list.items[i];
-        v->list.items[i] = v->list.items[--k];
-        v->list.items[k] = x;
-    }
+    star_list_reverse(&v->list);
     return v;
 }
 
@@ -544,10 +542,8 @@ static struct star_value *string_codepoints(struct star *s, const struct star_ar
     struct star_value *v = string_elems(s, a);
     for (size_t i = 0; v != NULL && i < v->list.n; i++) {
         struct str c = v->list.items[i]->text;
-        unsigned n = (unsigned char)c.p[0];
-        n = c.n == 1 ? n : n & (0xFFu >> (c.n + 1));
-        for (size_t k = 1; k < c.n; k++)
-            n = n << 6 | ((unsigned char)c.p[k] & 0x3F);
+        uint32_t n;
+        utf8_decode(c.p, c.n, &n);
         if ((v->list.items[i] = star_number(s, n)) == NULL)
             return NULL;
     }

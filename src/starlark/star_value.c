@@ -1,5 +1,7 @@
 #include "starlark/star_internal.h"
 
+#include "base/utf8.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -79,6 +81,14 @@ bool star_list_add(struct star *s, struct star_list *l, struct star_value *v) {
         return false;
     l->items[l->n++] = v;
     return star_work(s, 1);
+}
+
+void star_list_reverse(struct star_list *l) {
+    for (size_t i = 0, k = l->n; i + 1 < k; i++) {
+        struct star_value *x = l->items[i];
+        l->items[i] = l->items[--k];
+        l->items[k] = x;
+    }
 }
 
 /* -- asking -- */
@@ -386,20 +396,6 @@ static int value_put_float(struct buf *b, double d) {
     return buf_putf(b, "%s%s", text, strchr(text, '.') == NULL ? ".0" : "");
 }
 
-/* Decodes one code point of valid UTF-8. */
-static unsigned value_decode(const char *p, size_t *n) {
-    const unsigned char *u = (const unsigned char *)p;
-    if (u[0] < 0x80) {
-        *n = 1;
-        return u[0];
-    }
-    *n = u[0] >= 0xF0 ? 4 : u[0] >= 0xE0 ? 3 : 2;
-    unsigned c = u[0] & (0xFFu >> (*n + 1));
-    for (size_t i = 1; i < *n; i++)
-        c = c << 6 | (u[i] & 0x3F);
-    return c;
-}
-
 static int value_put_escaped(struct buf *b, unsigned c) {
     switch (c) {
     case '\n': return buf_putz(b, "\\n");
@@ -418,7 +414,9 @@ static int value_put_quoted(struct buf *b, const struct star_value *v) {
     bool bytes = v->type == STAR_BYTES;
     int r = buf_putz(b, bytes ? "b\"" : "\"");
     for (size_t i = 0, n = 1; r == 0 && i < v->text.n; i += n) {
-        unsigned c = bytes ? (unsigned char)v->text.p[i] : value_decode(v->text.p + i, &n);
+        uint32_t c = (unsigned char)v->text.p[i];
+        if (!bytes)
+            n = utf8_decode(v->text.p + i, v->text.n - i, &c);
         r = value_put_escaped(b, c);
     }
     return r < 0 ? r : buf_putc(b, '"');
