@@ -209,7 +209,8 @@ def test_more_connections_than_places(fleet):
     fds = server.fds()
     sockets = [connect_tcp(server.address) for _ in range(300)]
     witness.sync()
-    assert server.fds() <= fds + 20
+    # Those that make room are closed at the end of the turn that accepts others.
+    until(lambda: server.fds() <= fds + 20, "the maximum")
     for sock in sockets:
         sock.close()
 
