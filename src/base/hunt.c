@@ -113,7 +113,8 @@ static void hunt_child(void *arg, pid_t pid) {
     h->live++;
     h->trace = (h->trace ^ (uint64_t)pid) * 0x100000001b3u;
     char state = h->look ? hunt_state(pid) : 0;
-    h->moving += state != 0 && state != 'D' && state != 'Z';
+    bool deaf = h->look && sys2(SYS_kill, pid, 0) == -EPERM; /* of another user, as by sudo */
+    h->moving += state != 0 && state != 'D' && state != 'Z' && !deaf;
     h->meet(h, pid);
 }
 

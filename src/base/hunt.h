@@ -28,7 +28,8 @@ struct hunt {
     pid_t leader;    /* where to begin to look without /proc: pids grow; 0: do not look there */
     unsigned found;  /* children met, dead or alive */
     unsigned live;   /* of them, those that live */
-    unsigned moving; /* of them, those that are not stuck in the kernel; counted if `look` is set */
+    unsigned moving; /* of them, those that can be killed, and are not stuck in the kernel; counted
+                        if `look` is set */
     uint64_t trace;  /* changes with who lives */
     bool look;
     enum hunt_proc proc; /* whose pids are in /proc; ours: what is below a child is found, too */
@@ -46,6 +47,6 @@ void hunt_kill_below(struct hunt *h, pid_t pid);
 
 /*
  * Kills in rounds until no child lives: true, or until those that do are all stuck in the kernel,
- * with SIGKILL pending: false. Nobody is reaped. SIGCHLD must be blocked; it is consumed.
+ * with SIGKILL pending, or another user's: false. Nobody is reaped. SIGCHLD must be blocked; it is consumed.
  */
 bool hunt_down(struct hunt *h);

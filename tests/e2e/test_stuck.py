@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -275,6 +276,32 @@ def test_as_init_of_a_namespace():
         popen.kill()
         popen.wait()
         popen.stdout.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make a set-user-ID program")
+def test_terminate_with_a_descendant_of_another_user(fleet):
+    """What sudo has started cannot be killed: nobody waits for its end."""
+    token = procfs.mark()
+    script = "import os, time; os.setresuid(0, 0, 0); print('up', flush=True); time.sleep(1000)"
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
+        os.chmod(directory, 0o755)
+        program = shutil.copy(BINARY, directory)
+        sudo = shutil.copy(os.path.realpath("/usr/bin/python3"), directory)
+        os.chmod(sudo, 0o4755)
+        server = fleet.start(binary=program, cwd="/", wrapper=[
+            "setpriv", "--reuid=12345", "--regid=12345", "--clear-groups"])
+        client = server.client()
+        process = client.start(f'{sudo} -I -c "{script}" {token} & wait', cwd="file:///")
+        try:
+            client.wait_output(process, "up\n")
+            client.terminate(process)
+            client.wait_closed(process)
+            assert process.exit_code == 128 + signal.SIGKILL
+            assert any(os.stat(f"/proc/{pid}").st_uid == 0 for pid in procfs.marked(token))
+        finally:
+            for pid in procfs.marked(token):
+                os.kill(pid, signal.SIGKILL)
+        procfs.wait_marked(token, 0)
 
 
 def test_parked_writes_of_a_child_that_exits(client, tmp_path):
