@@ -162,6 +162,39 @@ static void the_supervisor_is_stopped(void **state) {
     assert_int_equal(r.p.exit_code, 4);
 }
 
+/* How often a process has gone to sleep. */
+static long sleeps(pid_t pid) {
+    static const char key[] = "\nvoluntary_ctxt_switches:";
+    char text[4096];
+    snprintf(text, sizeof text, "/proc/%d/status", (int)pid);
+    int fd = open(text, O_RDONLY | O_CLOEXEC);
+    ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    assert_true(n > 0);
+    text[n] = '\0';
+    const char *at = strstr(text, key);
+    assert_non_null(at);
+    return strtol(at + sizeof key - 1, NULL, 10);
+}
+
+/* It may go before the server on every processor: one that spins would keep it from going on. */
+static void the_supervisor_waits_for_a_signal_asleep(void **state) {
+    (void)state;
+    static struct run r;
+    start_shell(&r, "read x; exit 4");
+    struct supervisor *s = r.p.spawn.sup;
+    atomic_store(&s->signalling, true);
+    assert_int_equal(proc_write(&r.p, "\n", 1), 0);
+    while (!atomic_load(&s->reaping))
+        assert_int_equal(loop_once(&f.loop, LOOP_MS), 0);
+    for (long n = sleeps(r.p.spawn.pid); sleeps(r.p.spawn.pid) < n + 3;)
+        assert_int_equal(loop_once(&f.loop, LOOP_MS), 0);
+    assert_false(r.exited);
+    atomic_store(&s->signalling, false);
+    finish(&r);
+    assert_int_equal(r.p.exit_code, 4);
+}
+
 /* -- a slow owner -- */
 
 static void a_closed_gate_holds_output_and_exit(void **state) {
@@ -233,6 +266,7 @@ int main(void) {
         TEST(abandoned_before_the_start_is_known),
         TEST(the_supervisor_is_killed),
         TEST(the_supervisor_is_stopped),
+        TEST(the_supervisor_waits_for_a_signal_asleep),
         TEST(a_closed_gate_holds_output_and_exit),
         TEST(a_closed_gate_stalls_the_command),
         TEST(terminate_behind_a_closed_gate),
