@@ -52,8 +52,8 @@ struct glob_match {
     const char *name; /* in that directory */
     const char *path; /* absolute; how it was reached, whatever its directories are called by now */
     bool is_link;
-    bool unlistable; /* a directory that may be entered, or is ours, but cannot be read: what is
-                        below it is unknown */
+    bool unlistable; /* a directory that may be entered, or is ours, but cannot be read, or not
+                        searched: what is below it is unknown, or out of reach */
 };
 
 /* Not 0 ends the expansion with that result. */

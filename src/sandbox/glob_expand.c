@@ -39,8 +39,14 @@ static int walk_is_dir(int dir, const struct dirent *d, bool *is_link) {
     return S_ISDIR(st.st_mode);
 }
 
+/* Whether names in an open directory can be looked up. */
+static bool walk_is_searchable(int fd) {
+    struct stat st;
+    return fstatat(fd, ".", &st, 0) == 0 || errno != EACCES;
+}
+
 /* A directory that cannot be listed may hide anything, if it can be entered, or opened by its owner
- * later. */
+ * later. So may one that can be listed, but not searched: what is in it cannot be masked. */
 static int walk_unreadable(struct glob_walk *w, int dir, const char *name, int error) {
     struct stat st;
     if (error == ENOENT || error == ENOTDIR || error == ELOOP)
@@ -61,10 +67,14 @@ static int walk_subdir(struct glob_walk *w, int dir, const char *name, size_t le
     if (r < 0)
         return r;
     int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0)
+    if (fd >= 0 && !walk_is_searchable(fd)) {
+        close(fd);
+        r = walk_unreadable(w, dir, name, EACCES);
+    } else if (fd < 0) {
         r = walk_unreadable(w, dir, name, errno);
-    else
+    } else {
         r = walk_dir(w, fd, len, depth + 1, &at);
+    }
     free(at.nodes);
     return r;
 }
@@ -161,5 +171,9 @@ int glob_expand(const struct glob_set *s, const char *dir, const char *below,
         fd = open(w.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return walk_unreadable(&w, AT_FDCWD, w.path, errno);
+    if (!walk_is_searchable(fd)) {
+        close(fd);
+        return walk_unreadable(&w, AT_FDCWD, w.path, EACCES);
+    }
     return walk_begin(&w, s, below, fd, (size_t)len);
 }

@@ -155,6 +155,18 @@ def test_matches_in_an_unlisted_directory(place, mode):
     assert tried == ["ok", DENIED, BUSY, DENIED]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give away a group")
+@pytest.mark.parametrize("mode", ["0", "100", "600", "644"])
+def test_matches_in_a_directory_of_a_foreign_group(place, mode):
+    """Where the group is not of the namespace, its capabilities open no directory either."""
+    place.put("ws/sub/.env", "secret\n")
+    os.chown(place.ws / "sub", place.uid, 54321)
+    entries = (*WORK, f"d glob:{place.ws}/**/.env")
+    assert place.tries([f"chmod {mode} sub"], *entries) == ["ok"]
+    tried = place.tries(["chmod 755 sub", "cat sub/.env", "mv sub x"], *entries)
+    assert tried == [READ_ONLY, DENIED, BUSY]
+
+
 def test_names_in_errors(place):
     """A workspace decides what the text of a refusal holds: it must be JSON all the same."""
     raw = os.fsencode(place.ws) + b"/a\xff\n\"\x7f"
