@@ -292,7 +292,7 @@ static int mounts_all(struct mounts *m, int host_dev) {
 }
 
 int mounts_build(const struct launch_request *q, const struct layout *l, struct fault *f) {
-    struct mounts m = {.q = q, .l = l, .f = f, .root = -1, .masks = -1, .console = -1};
+    struct mounts m = {.q = q, .l = l, .f = f, .root = -1, .masks = -1, .console = -1, .fds = -1};
     mode_t mask = umask(0);
     int r = mounts_take_devices(&m);
     /* From now on nothing that is mounted here reaches the host, or the other way round. */

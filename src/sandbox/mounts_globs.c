@@ -3,6 +3,7 @@
 #include "sandbox/sys.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -40,23 +41,35 @@ struct look {
 
 /* -- matches -- */
 
-/* What a match stands for, to be masked: -1 nothing. A link stands for what it leads to. */
-static int look_open(struct look *l, const struct glob_match *f) {
-    _cleanup_arena_ struct arena a = ARENA_INIT(1u << 20);
-    struct locate_result at;
-    if (!f->is_link)
-        return openat(f->dir, f->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    int r = locate_path(f->path, &a, &at);
-    if (r < 0 || at.state != LOCATE_FOUND || locate_inside(at.path, "/proc") ||
-        strcmp(at.path, "/") == 0) {
-        errno = r < 0 ? -r : ENOENT;
-        return -1;
-    }
-    if (access_is_hidden(l->m->l->access, at.path)) {
-        errno = ENOENT;
-        return -1;
-    }
-    return sys_openat2(AT_FDCWD, at.path, O_PATH | O_NOFOLLOW, RESOLVE_NO_SYMLINKS);
+/* Whether an open file has a name in the view where there is something to be seen: 1 or 0, or
+ * -errno with the fault noted. */
+static int look_is_seen(struct look *l, int fd) {
+    struct stat st;
+    char number[16], path[LOCATE_PATH_MAX];
+    snprintf(number, sizeof number, "%d", fd);
+    ssize_t n = readlinkat(l->m->fds, number, path, sizeof path - 1);
+    if (n < 0 || fstat(fd, &st) < 0)
+        return fault_os(l->m->f, FAULT_GLOB, errno, "target of a link");
+    path[n] = '\0';
+    return n > 1 && path[0] == '/' && st.st_nlink > 0 && !locate_inside(path, "/proc") &&
+           !access_is_hidden(l->m->l->access, path);
+}
+
+/*
+ * What a match stands for, to be masked. A link stands for what it leads to from the directory that
+ * it was found in, wherever that is by now. *fd is -1 if there is nothing: it is gone, or leads
+ * nowhere. 0, or -errno with the fault noted.
+ */
+static int look_open(struct look *l, const struct glob_match *f, int *fd) {
+    *fd = openat(f->dir, f->name, O_PATH | O_CLOEXEC | (f->is_link ? 0 : O_NOFOLLOW));
+    if (*fd < 0 && (errno == ENOMEM || errno == EMFILE || errno == ENFILE))
+        return fault_os(l->m->f, FAULT_GLOB, errno, "%s", f->path);
+    if (*fd < 0) /* a directory that could be searched a moment ago */
+        l->again |= errno == EACCES && !f->is_link;
+    int seen = *fd >= 0 && f->is_link ? look_is_seen(l, *fd) : 1;
+    if (seen <= 0)
+        util_close_fd(fd);
+    return MIN(seen, 0);
 }
 
 /* As glob_found_fn. */
@@ -68,19 +81,17 @@ static int look_found(void *arg, const struct glob_match *f) {
                           l->glob->dir, GLOB_MATCHES_MAX);
     if (!f->is_link && access_is_hidden(l->m->l->access, f->path))
         return 0;
-    _cleanup_close_ int place = look_open(l, f);
+    _cleanup_close_ int place = -1;
     struct stat st;
-    if (place < 0 && (errno == ENOMEM || errno == EMFILE || errno == ENFILE))
-        return fault_os(l->m->f, FAULT_GLOB, errno, "%s", f->path);
-    if (place < 0) /* it is gone, or leads nowhere */
-        return 0;
+    int r = look_open(l, f, &place);
+    if (place < 0)
+        return r;
     if (fstat(place, &st) < 0)
         return fault_os(l->m->f, FAULT_GLOB, errno, "%s", f->path);
     if (S_ISLNK(st.st_mode)) {
         l->again = true;
         return 0;
     }
-    int r = 0;
     if (st.st_dev != l->masks) {
         l->fresh = true;
         r = mounts_mask(l->m, f->path, S_ISDIR(st.st_mode) ? "d" : "f", place);
@@ -135,8 +146,12 @@ static int look_enter(void *arg, int fd, const char *path) {
     if (strcmp(path, "/proc") == 0)
         return 1; /* there is always a fresh one */
     look_note(l, fd);
-    if (l->watch < 0 || fchdir(fd) < 0)
-        return 0; /* what cannot be searched holds nothing that can be reached */
+    if (l->watch < 0)
+        return 0;
+    if (fchdir(fd) < 0) { /* it could be searched a moment ago */
+        l->again = true;
+        return 0;
+    }
     int wd = inotify_add_watch(l->watch, ".", LOOK_EVENTS);
     if (wd < 0 || look_remember(l, wd, path) < 0)
         l->blind = true;

@@ -13,6 +13,7 @@ struct mounts {
     int masks; /* read-only tmpfs with an unreadable file "f" and directory "d"; or -1 */
     int nodes[MOUNTS_NODES]; /* copies of device nodes; -1: the host has none */
     int console;             /* copy of the command's terminal, or -1 */
+    int fds;                 /* our /proc/self/fd, which the command may not see; or -1 */
     int *writable;           /* by step: copies of writable trees, taken while they are writable */
 };
 

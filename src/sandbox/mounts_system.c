@@ -164,6 +164,11 @@ static int system_hide(struct mounts *m, int proc, const char *name, const char 
     return 0;
 }
 
+/* For names of what is open, in the finished view; it is an error only for who needs it. */
+static void system_take_fds(struct mounts *m, int proc) {
+    m->fds = openat(proc, "self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 /* The host's, read-only. A descriptor of it in the view, or -errno with the fault noted. */
 static int system_host_proc(struct mounts *m) {
     _cleanup_close_ int proc = sys_clone_tree(AT_FDCWD, "/proc", 1);
@@ -188,6 +193,8 @@ static int system_shared_proc(struct mounts *m, int error) {
     if (r == 0 && (fstatfs(proc, &st) < 0 || st.f_type != PROC_SUPER_MAGIC))
         r = fault_text(m->f, FAULT_PROC,
                        "/proc is denied or no procfs, and another cannot be mounted");
+    if (r == 0)
+        system_take_fds(m, proc);
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(system_hidden); i++)
         r = system_hide(m, proc, system_hidden[i], "f");
     return r;
@@ -219,6 +226,8 @@ static int system_guard_proc(struct mounts *m, int proc) {
 int mounts_proc(struct mounts *m) {
     if (m->q->plan.inherit_pids) {
         _cleanup_close_ int host = system_host_proc(m);
+        if (host >= 0)
+            system_take_fds(m, host);
         return MIN(host, 0);
     }
     _cleanup_close_ int proc = sys_new_mount("proc", NULL, MOUNTS_EMPTY | MOUNT_ATTR_RDONLY);
@@ -226,6 +235,7 @@ int mounts_proc(struct mounts *m) {
         return system_shared_proc(m, errno);
     if (sys_attach(proc, m->root, "proc") < 0)
         return fault_os(m->f, FAULT_PROC, errno, "procfs");
+    system_take_fds(m, proc);
     int r = system_guard_proc(m, proc);
     if (r == 0 && sys_mount_setattr(proc, "", 0, 0, MOUNT_ATTR_RDONLY, 0) < 0)
         r = fault_os(m->f, FAULT_PROC, errno, "writable");

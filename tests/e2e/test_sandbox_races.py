@@ -29,6 +29,15 @@ while libc.inotify_init() >= 0:
 MOVE = LOOP + "while True:\n    os.rename('one', 'two')\n    os.rename('two', 'one')\n"
 
 
+# Gives a directory a name it has not had for long, all the time.
+WANDER = LOOP + """names = ['n%d' % i for i in range(512)]
+os.rename('one', names[-1])
+while True:
+    for i in range(512):
+        os.rename(names[i - 1], names[i])
+"""
+
+
 class Attack:
     """A command that runs beside the calls of a test."""
 
@@ -110,6 +119,19 @@ def test_denied_file_moves(place):
             assert code in (None, -32603), text
             assert code is None or "kept changing" in text, text
     assert refused < STARTS
+
+
+def test_denied_link_moves(place):
+    """A link with a denied name is in a directory that moves: what it leads to stays denied."""
+    entries = (R, PR, f"d glob:{place.ws}/**/*.env")
+    place.put("ws/plain", "SECRET\n")
+    deep = place.mkdir("ws/one/" + "d/" * 100)
+    place.link(deep / "x.env", "../" * 101 + "plain")
+    with Attack(place, WANDER, *entries):
+        for _ in range(STARTS):
+            _, text, out = start(place, "cat plain 2>&1; true", entries)
+            assert "SECRET" not in out, out
+            assert text is None or "kept changing" in text, text
 
 
 def test_no_watches_left(place):
