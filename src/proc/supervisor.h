@@ -77,8 +77,8 @@ struct supervisor {
 
     /* Supervisor to server; valid as `phase` says. */
     _Atomic bool unshared; /* it has descriptors of its own: those it was given may be reused */
-    _Atomic bool stuck;    /* of what it was to kill only that is left which cannot be (hunt_down()) */
-    _Atomic bool reaping;  /* the leader's pid may be somebody else's from now on */
+    _Atomic bool stuck; /* of what it was to kill only that is left which cannot be (hunt_down()) */
+    _Atomic bool reaping; /* the leader's pid may be somebody else's from now on */
     _Atomic int phase;
     int error;        /* errno of the failed step */
     int failed_limit; /* enum limits_kind that could not be set, or -1 */

@@ -19,7 +19,11 @@
  * same directories, all unchanged for longer than the clock of the file system needs to tell.
  */
 
-#define LOOK_EVENTS (IN_MOVED_TO | IN_MOVE_SELF | IN_CREATE | IN_ONLYDIR)
+#define LOOK_EVENTS (IN_MOVED_FROM | IN_MOVED_TO | IN_MOVE_SELF | IN_CREATE | IN_ONLYDIR)
+#define LOOK_LEFT 16 /* directories that are on their way at once */
+#define LOOK_ROOT                                                                                  \
+    (SIZE_MAX / 2 + 1) /* in an offset: the directory of patterns, of which no move
+                                        is told but by itself */
 #define LOOK_ROUNDS 400
 #define LOOK_ROUNDS_MIN 3     /* however long they take */
 #define LOOK_TICK_NS 20000000 /* two ticks of the slowest clock that kernels stamp files with */
@@ -36,6 +40,9 @@ struct look {
     bool again;                     /* something has changed under our hands */
     bool fresh;                     /* something was masked in this round */
     uint64_t print;                 /* of all directories in this round, and when they changed */
+    bool loose;                     /* a watched directory may be where moves are not watched */
+    uint32_t left[LOOK_LEFT];       /* cookies of those that left a watched directory, for what */
+    size_t left_count;              /* is not watched unless they arrive */
     struct buf paths, offsets;      /* by watch: where its path is, size_t */
 };
 
@@ -104,7 +111,7 @@ static int look_found(void *arg, const struct glob_match *f) {
 
 /* Remembers the path of a watch. 0 or -errno. */
 static int look_remember(struct look *l, int wd, const char *path) {
-    size_t end = ((size_t)wd + 1) * sizeof(size_t), at = l->paths.len;
+    size_t end = ((size_t)wd + 1) * sizeof(size_t), at = l->paths.len, old;
     int r = l->offsets.len < end ? buf_reserve(&l->offsets, end - l->offsets.len) : 0;
     if (r == 0)
         r = buf_put(&l->paths, path, strlen(path) + 1);
@@ -114,7 +121,10 @@ static int look_remember(struct look *l, int wd, const char *path) {
         memset(l->offsets.p + l->offsets.len, 0xff, end - l->offsets.len);
         l->offsets.len = end;
     }
-    memcpy(l->offsets.p + (size_t)wd * sizeof(size_t), &at, sizeof at);
+    memcpy(&old, l->offsets.p + (size_t)wd * sizeof old, sizeof old);
+    if (strcmp(path, l->glob->dir) == 0 || (old != SIZE_MAX && (old & LOOK_ROOT)))
+        at |= LOOK_ROOT;
+    memcpy(l->offsets.p + (size_t)wd * sizeof at, &at, sizeof at);
     return 0;
 }
 
@@ -158,12 +168,17 @@ static int look_enter(void *arg, int fd, const char *path) {
     return 0;
 }
 
+/* What is remembered of a watch; SIZE_MAX: nothing. */
+static size_t look_offset(const struct look *l, int wd) {
+    size_t at = SIZE_MAX;
+    if (wd >= 0 && ((size_t)wd + 1) * sizeof at <= l->offsets.len)
+        memcpy(&at, l->offsets.p + (size_t)wd * sizeof at, sizeof at);
+    return at;
+}
+
 /* The path of a watch, or NULL. */
 static const char *look_path(const struct look *l, int wd) {
-    size_t at;
-    if (wd < 0 || ((size_t)wd + 1) * sizeof at > l->offsets.len)
-        return NULL;
-    memcpy(&at, l->offsets.p + (size_t)wd * sizeof at, sizeof at);
+    size_t at = look_offset(l, wd) & ~LOOK_ROOT;
     return at < l->paths.len ? l->paths.p + at : NULL;
 }
 
@@ -204,10 +219,25 @@ static int look_at_new(struct look *l, const struct inotify_event *e) {
     return look_at(l, path);
 }
 
+/* Keeps account of directories that left one that is watched and did not arrive in another. */
+static void look_leaves(struct look *l, const struct inotify_event *e) {
+    if (!(e->mask & (IN_MOVED_FROM | IN_MOVED_TO)))
+        return;
+    for (size_t i = 0; i < l->left_count; i++) {
+        if ((e->mask & IN_MOVED_TO) && l->left[i] == e->cookie)
+            l->left[i] = l->left[--l->left_count];
+    }
+    if ((e->mask & IN_MOVED_FROM) && l->left_count < LOOK_LEFT)
+        l->left[l->left_count++] = e->cookie;
+    else
+        l->loose |= (e->mask & IN_MOVED_FROM) != 0;
+}
+
 /*
- * Goes through the events that have come. The kernel tells of a moved directory where it came to,
- * and next of the directory itself, if it is watched: then it was known. Moves make paths of
- * watches stale, so what is new is found by a look at all then. 0 or -errno.
+ * Goes through the events that have come. The kernel tells of a moved directory where it left,
+ * where it came to, and next of the directory itself, if it is watched: then it was known. Unless a
+ * watched one may be elsewhere: what that tells of itself could be taken for what came. Moves make
+ * paths of watches stale, so what is new is found by a look at all then. 0 or -errno.
  */
 static int look_events(struct look *l) {
     char buffer[16384] __attribute__((aligned(__alignof__(struct inotify_event))));
@@ -217,11 +247,16 @@ static int look_events(struct look *l) {
         for (ssize_t at = 0; r == 0 && at < n;) {
             const struct inotify_event *e = (const void *)(buffer + at);
             at += (ssize_t)(sizeof *e + e->len);
-            bool self = (e->mask & IN_MOVE_SELF) != 0;
-            l->again |= (came && !self) || (e->mask & IN_Q_OVERFLOW) != 0;
-            came = (e->mask & IN_MOVED_TO) && (e->mask & IN_ISDIR);
+            bool self = (e->mask & IN_MOVE_SELF) != 0, full = (e->mask & IN_Q_OVERFLOW) != 0;
+            if (!self && !full && !(e->mask & IN_ISDIR))
+                continue;
+            size_t known = look_offset(l, e->wd);
+            look_leaves(l, e);
+            l->loose |= full || (self && known != SIZE_MAX && (known & LOOK_ROOT));
+            l->again |= full || (came && (!self || l->loose || l->left_count > 0));
+            came = (e->mask & IN_MOVED_TO) != 0;
             moved |= came || self;
-            if (!(e->mask & IN_CREATE) || !(e->mask & IN_ISDIR))
+            if (!(e->mask & IN_CREATE))
                 continue;
             l->again |= moved;
             if (!l->again)
@@ -230,6 +265,16 @@ static int look_events(struct look *l) {
     }
     l->again |= came;
     return r;
+}
+
+/* Forgets all watches, and with them the watched directories that are elsewhere. */
+static void look_reset(struct look *l) {
+    util_close_fd(&l->watch);
+    l->watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    l->blind = l->watch < 0;
+    l->loose = false;
+    l->left_count = 0;
+    l->paths.len = l->offsets.len = 0;
 }
 
 static int64_t look_now(void) {
@@ -241,16 +286,20 @@ static int64_t look_now(void) {
 /* Looks at everything once; *calm: nothing can have been missed. 0 or -errno. */
 static int look_round(struct look *l, bool *calm) {
     uint64_t last = l->print;
+    size_t left = l->left_count;
     l->again = l->fresh = false;
     l->print = 0xcbf29ce484222325u;
     int r = look_at(l, NULL);
     uint64_t print = l->print;
     if (r == 0)
         r = look_events(l);
-    l->print = print; /* without what events have made us look at */
+    l->again |= l->left_count > left; /* which may be about to arrive */
+    l->print = print;                 /* without what events have made us look at */
     *calm = !l->again && (!l->blind || (!l->fresh && print == last));
     if (l->blind && !*calm)
         nanosleep(&(struct timespec){.tv_nsec = LOOK_TICK_NS / 2}, NULL);
+    if (!*calm && !l->blind && (l->loose || l->left_count > 0))
+        look_reset(l);
     return r;
 }
 
@@ -262,8 +311,8 @@ int mounts_globs(struct mounts *m) {
                      .masks = st.st_dev,
                      .paths = BUF_INIT(LOOK_PATHS_MAX),
                      .offsets = BUF_INIT(LOOK_PATHS_MAX),
-                     .watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC)};
-    l.blind = l.watch < 0;
+                     .watch = -1};
+    look_reset(&l);
     int64_t end = look_now() + LOOK_NS;
     int r = 0;
     bool calm = false;

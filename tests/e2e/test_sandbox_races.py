@@ -36,6 +36,24 @@ while True:
     for i in range(512):
         os.rename(names[i - 1], names[i])
 """
+# When a start has looked at `a`, and is busy with `m`, a directory that it knows leaves, and tells
+# of moves all the time, while another one comes to `a` that the start has not seen.
+STRAY = """import ctypes, os, signal
+libc = ctypes.CDLL(None)
+if os.fork() == 0:
+    while True:
+        libc.rename(b'out/w', b'out/v')
+        libc.rename(b'out/v', b'out/w')
+looks = libc.inotify_init()
+libc.inotify_add_watch(looks, b'm', 1)
+print('runs', flush=True)
+os.read(looks, 4096)
+os.rename('a/w', 'out/w')
+while not os.path.exists('out/v'):
+    pass
+os.rename('z/u', 'a/u')
+signal.pause()
+"""
 
 
 class Attack:
@@ -132,6 +150,20 @@ def test_denied_link_moves(place):
             _, text, out = start(place, "cat plain 2>&1; true", entries)
             assert "SECRET" not in out, out
             assert text is None or "kept changing" in text, text
+
+
+def test_denied_file_comes_beside_a_stray(place):
+    """What a directory that has left tells of itself does not stand for one that came."""
+    entries = (R, PR, *(f"d glob:{place.ws}/{name}/**/*.env" for name in "amz"))
+    place.put("ws/z/u/x.env", "SECRET\n")
+    for name in ("a/w", "m", "out"):
+        place.mkdir(f"ws/{name}")
+    for i in range(2000):
+        (place.ws / "m" / str(i)).mkdir()
+    with Attack(place, STRAY, *entries):
+        _, text, out = start(place, "cat z/u/x.env a/u/x.env 2>&1; true", entries)
+        assert "SECRET" not in out, out
+        assert text is None or "kept changing" in text, text
 
 
 def test_no_watches_left(place):
