@@ -201,8 +201,8 @@ static int run_remove(struct run *run, struct err *e) {
     }
     if (r < 0)
         return r;
-    if (run->at.mode == 0 && run->g->hidden(run->g->arg, c->path))
-        return fs_fail(e, ENOENT);
+    if (run->at.mode == 0) /* what has come since was not decided on */
+        return c->force && !run->g->hidden(run->g->arg, c->path) ? 0 : fs_fail(e, ENOENT);
     remove.at = &run->at;
     remove.check = &check;
     return fs_remove(&remove, &run_never, e);

@@ -95,9 +95,9 @@ static int copy_not_file(const struct copy_tree *t, const char *name, struct err
     return fs_not_file(e, path.p, true);
 }
 
-/* The directory `name` of dir, through links, made if it is missing. A descriptor or -errno. */
-static int copy_make_dir(int dir, const char *name, bool follow) {
-    int num = mkdirat(dir, name, COPY_DIR_MODE) < 0 ? errno : 0;
+/* The directory `name` of dir, which `make` makes if it is missing. A descriptor or -errno. */
+static int copy_make_dir(int dir, const char *name, bool make, bool follow) {
+    int num = make && mkdirat(dir, name, COPY_DIR_MODE) < 0 ? errno : 0;
     if (num == ENOENT)
         return -num;
     int flags = O_PATH | O_DIRECTORY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW);
@@ -119,9 +119,10 @@ static int copy_open_dir(const struct copy_tree *t, int dir, const char *name, s
     return fs_id_eq(id, t->top) ? copy_into_itself(e) : steal_fd(&fd);
 }
 
-static int copy_enter(struct copy_tree *t, const char *name, struct err *e) {
+/* `make`: the directory may be made at the destination. */
+static int copy_enter(struct copy_tree *t, const char *name, bool make, struct err *e) {
     const struct fs_level *level = fs_levels_last(&t->levels);
-    _cleanup_close_ int peer = copy_make_dir(level->peer, name, t->args->to == NULL);
+    _cleanup_close_ int peer = copy_make_dir(level->peer, name, make, t->args->to == NULL);
     if (peer < 0)
         return fs_fail(e, -peer);
     _cleanup_close_ int fd = copy_open_dir(t, level->list.fd, name, e);
@@ -136,8 +137,9 @@ static int copy_regular(const struct copy_tree *t, const struct fs_copy_file *c,
     return r > 0 ? copy_not_file(t, c->destination, e) : r;
 }
 
-/* Asks whether an entry of a type may be copied. 0 or -errno. */
-static int copy_ask(const struct copy_tree *t, const char *name, unsigned char type) {
+/* Asks whether an entry of a type may be copied; *there: something is at the destination. 0 or
+ * -errno. */
+static int copy_ask(const struct copy_tree *t, const char *name, unsigned char type, bool *there) {
     const struct fs_check *check = t->args->check;
     _cleanup_buf_ struct buf from = BUF_INIT(PATH_MAX), to = BUF_INIT(PATH_MAX);
     if (check == NULL)
@@ -151,6 +153,7 @@ static int copy_ask(const struct copy_tree *t, const char *name, unsigned char t
     int peer = fs_levels_last(&t->levels)->peer;
     if (r == 0 && fstatat(peer, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         st.st_mode = 0;
+    *there = r == 0 && st.st_mode != 0;
     return r < 0 ? r
                  : check->ask(check->arg, type == DT_DIR ? FS_MAKES : FS_CHANGES, to.p, st.st_mode);
 }
@@ -167,11 +170,12 @@ static int copy_entry(struct copy_tree *t, const struct fs_entry *entry, struct 
             return fs_fail(e, errno);
         type = fs_list_type(st.st_mode);
     }
-    int r = copy_ask(t, entry->name, type);
+    bool there = false;
+    int r = copy_ask(t, entry->name, type, &there);
     if (r < 0)
         return fs_fail(e, -r);
     switch (type) {
-    case DT_DIR: return copy_enter(t, entry->name, e);
+    case DT_DIR: return copy_enter(t, entry->name, !there, e);
     case DT_REG: return copy_regular(t, &c, e);
     case DT_LNK: return fs_copy_link(&c, e);
     default: return 0;

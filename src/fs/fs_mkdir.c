@@ -44,11 +44,11 @@ static int mkdir_all(const char *path) {
     return r;
 }
 
-/* Goes from *dir to its directory `name`, which is made if it is missing; passes no link. */
-static int mkdir_enter(int *dir, const char *name) {
+/* Goes from *dir to its directory `name`, which `make` makes if it is missing; passes no link. */
+static int mkdir_enter(int *dir, const char *name, bool make) {
     const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     int fd = openat(*dir, name, flags);
-    if (fd < 0 && errno == ENOENT) {
+    if (fd < 0 && errno == ENOENT && make) {
         if (mkdirat(*dir, name, MKDIR_MODE) < 0 && errno != EEXIST)
             return -errno;
         fd = openat(*dir, name, flags);
@@ -72,7 +72,7 @@ static int mkdir_all_nofollow(const char *path) {
             return -ENAMETOOLONG;
         memcpy(name, p, n);
         name[n] = '\0';
-        r = mkdir_enter(&dir, name);
+        r = mkdir_enter(&dir, name, true);
         p += n + (p[n] == '/');
     }
     return r;
@@ -103,15 +103,20 @@ int fs_create_directory(const char *path, bool recursive, bool follow, struct er
 }
 
 int fs_mkdir_at(const struct fs_place *p) {
+    if (p->mode != 0) /* that it may be made was not decided, and it may be gone by now */
+        return -EEXIST;
     return mkdirat(p->dir, fs_place_name(p), MKDIR_MODE) < 0 ? -errno : 0;
 }
 
-/* Whether the directory `name` of dir, whose path it is, is there or may be made. 0 or -errno. */
-static int mkdir_ask(int dir, const char *path, const char *name, const struct fs_check *check) {
+/* Goes on to the directory `name`, whose path it is. It is made if nothing was there when the check
+ * was asked: what was there, and is gone by now, was not decided on. 0 or -errno. */
+static int mkdir_enter_asked(int *dir, const char *path, const char *name,
+                             const struct fs_check *check) {
     struct stat st;
-    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstatat(*dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         st.st_mode = 0;
-    return check->ask(check->arg, FS_MAKES, path, st.st_mode);
+    int r = check->ask(check->arg, FS_MAKES, path, st.st_mode);
+    return r < 0 ? r : mkdir_enter(dir, name, st.st_mode == 0);
 }
 
 int fs_mkdir_all_at(const struct fs_place *p, const struct fs_check *check) {
@@ -123,9 +128,7 @@ int fs_mkdir_all_at(const struct fs_place *p, const struct fs_check *check) {
         char *slash = strchrnul(name, '/');
         bool last = *slash == '\0';
         *slash = '\0';
-        r = mkdir_ask(dir, path, name, check);
-        if (r == 0)
-            r = mkdir_enter(&dir, name);
+        r = mkdir_enter_asked(&dir, path, name, check);
         *slash = last ? '\0' : '/';
         name = last ? slash : slash + 1;
     }

@@ -7,6 +7,7 @@ static struct arena arena;
 static struct access policy;
 static struct fs_call_gate real;
 static void (*between)(void); /* done once, right after a path has been decided on */
+static void (*after)(void);   /* done when the call has asked for a .git it has come to */
 static int skip;              /* paths before that one */
 
 static bool is_there(const char *name) {
@@ -25,6 +26,13 @@ static int pass(void *arg, const struct fs_call_path *p, struct fs_place *out) {
     between = NULL;
     if (now != NULL)
         now();
+    return r;
+}
+
+static int check(void *arg, enum fs_need need, const char *path, mode_t mode) {
+    int r = real.check(arg, need, path, mode);
+    if (after != NULL && strcmp(strrchr(path, '/'), "/.git") == 0)
+        after();
     return r;
 }
 
@@ -59,7 +67,7 @@ static int set_up(void **state) {
     if (access_build(&policy, &plan, &arena, &fault) < 0)
         return -1;
     real = fs_gate_calls(&policy);
-    between = NULL;
+    between = after = NULL;
     skip = 0;
     return 0;
 }
@@ -76,6 +84,7 @@ static int call(struct fs_call c, void (*change)(void), char got[64]) {
     struct fs_call_result result = FS_CALL_RESULT_INIT;
     _cleanup_err_ struct err e = ERR_INIT;
     gate.pass = pass;
+    gate.check = check;
     between = change;
     int r = fs_call_run(&c, (struct str){"new", 3}, &gate, &result, &e);
     if (got != NULL) {
@@ -251,13 +260,68 @@ static void removal_asks_for_each_name(void **state) {
     assert_true(is_there("ws/secret/in/key"));
 }
 
+/* -- what was there, or was not, when it was decided on -- */
+
+static void lose_place(void) {
+    (void)!rmdir(at("ws/.git"));
+}
+
+/* A directory that holds the place of a protected name goes with the command it is for. */
+static void places_are_not_made_again(void **state) {
+    (void)state;
+    make_dir("evil");
+    make_dir("evil/.git");
+    make_dir("ws/.git");
+    assert_int_equal(call(one(FS_CALL_MKDIR, at("ws/.git")), lose_place, NULL), EEXIST);
+    assert_false(is_there("ws/.git"));
+    static const struct {
+        enum fs_call_op op;
+        const char *path, *destination;
+    } calls[] = {{FS_CALL_MKDIR, "ws/.git", "ws"},
+                 {FS_CALL_COPY, "evil/.git", "ws/.git"},
+                 {FS_CALL_COPY, "evil", "ws"}};
+    after = lose_place;
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+        char path[128], destination[128];
+        snprintf(path, sizeof path, "%s/%s", scratch, calls[i].path);
+        snprintf(destination, sizeof destination, "%s/%s", scratch, calls[i].destination);
+        struct fs_call c = one(calls[i].op, path);
+        c.destination = destination;
+        c.recursive = true;
+        make_dir("ws/.git");
+        assert_int_equal(call(c, NULL, NULL), ENOENT);
+        assert_false(is_there("ws/.git"));
+    }
+}
+
+static void make_key(void) {
+    make_file("ws/secret/new", "SECRET");
+}
+
+/* A denied file that comes into being after the decision stays. */
+static void nothing_is_not_removed(void **state) {
+    (void)state;
+    struct fs_call c = one(FS_CALL_REMOVE, at("ws/secret/new"));
+    for (int force = 0; force < 2; force++) {
+        c.force = force;
+        assert_int_equal(call(c, make_key, NULL), force ? 0 : ENOENT);
+        assert_true(is_there("ws/secret/new"));
+        assert_int_equal(unlink(at("ws/secret/new")), 0);
+    }
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(plant_nothing),           TEST(parents_are_exchanged),
-        TEST(modes_and_sizes),         TEST(copies_take_what_was_decided),
-        TEST(trees_ask_for_each_name), TEST(removal_asks_for_each_name),
+        TEST(plant_nothing),
+        TEST(parents_are_exchanged),
+        TEST(modes_and_sizes),
+        TEST(copies_take_what_was_decided),
+        TEST(trees_ask_for_each_name),
+        TEST(removal_asks_for_each_name),
+        TEST(places_are_not_made_again),
+        TEST(nothing_is_not_removed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
