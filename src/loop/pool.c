@@ -55,6 +55,7 @@ static bool pool_unblock(struct pool *p, uint64_t site) {
         list_remove(n);
         j->blocked = false;
         j->site = 0;
+        j->let = site;
         pool_insert(&p->waiting, j);
         p->waiting_n++;
     }
@@ -67,6 +68,13 @@ static bool pool_leave(struct pool *p, struct pool_job *j) {
     return site != 0 && pool_unblock(p, site);
 }
 
+/* Passes on the room that the job was let go on for and has not taken. Whether somebody has it. */
+static bool pool_pass_on(struct pool *p, struct pool_job *j) {
+    uint64_t site = j->let;
+    j->let = 0;
+    return site != 0 && pool_unblock(p, site);
+}
+
 bool pool_enter(struct pool_job *j, uint64_t site, size_t limit) {
     struct pool *p = j->pool;
     bool ring = false;
@@ -76,6 +84,10 @@ bool pool_enter(struct pool_job *j, uint64_t site, size_t limit) {
         j->blocked = pool_site_room(p, site, limit) == 0;
         j->site = site;
         j->site_limit = limit;
+        if (j->let == site)
+            j->let = 0;
+        else if (j->blocked)
+            ring |= pool_pass_on(p, j);
     }
     bool entered = !j->blocked;
     pthread_mutex_unlock(&p->lock);
@@ -141,6 +153,7 @@ static void pool_finish(struct pool *p, struct pool_thread *t, struct pool_job *
         pool_block(p, j);
     } else {
         ring |= pool_leave(p, j);
+        ring |= pool_pass_on(p, j);
         list_append(&p->finished, &j->node);
     }
     if (!ring)
@@ -190,6 +203,7 @@ static void pool_refuse(struct pool *p, uint64_t now, struct list *jobs) {
             j->blocked = false;
             j->site = 0;
             j->refused = true;
+            pool_pass_on(p, j);
             list_append(jobs, n);
         }
     }
@@ -329,7 +343,7 @@ static void pool_staff(struct pool *p) {
 void pool_submit(struct pool *p, struct pool_job *j) {
     j->pool = p;
     j->refused = j->begun = j->blocked = false;
-    j->site = 0;
+    j->site = j->let = 0;
     if (__builtin_add_overflow(p->loop->now, loop_ms(POOL_WAIT_MS), &j->deadline))
         j->deadline = UINT64_MAX;
     struct pool_thread *called = NULL, *made = NULL;
@@ -360,12 +374,15 @@ bool pool_busy(struct pool *p) {
 
 bool pool_cancel(struct pool *p, struct pool_job *j) {
     pthread_mutex_lock(&p->lock);
-    bool back = !j->begun;
+    bool back = !j->begun, ring = false;
     if (back) {
         list_remove(&j->node);
         p->waiting_n -= !j->refused && !j->blocked;
+        ring = pool_pass_on(p, j);
     }
     pthread_mutex_unlock(&p->lock);
+    if (ring)
+        pool_ring(p);
     return back;
 }
 

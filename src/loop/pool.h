@@ -37,6 +37,7 @@ struct pool_job {
     bool blocked;      /* its site was full */
     uint64_t site;     /* where it is, or wants to be while blocked; 0: nowhere */
     size_t site_limit; /* jobs that may be there */
+    uint64_t let;      /* the site that it was let go on for, and has not come to yet; or 0 */
 };
 
 struct pool_thread {

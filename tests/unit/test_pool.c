@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
@@ -503,6 +504,48 @@ static void a_blocked_job_can_be_taken_back(void **state) {
     end_pool();
 }
 
+static atomic_bool changes_mind;
+static sem_t leave;
+
+static void work_leaving(struct pool_job *j) {
+    if (!pool_enter(j, 1, SITE_LIMIT))
+        return;
+    sem_post(&f.begun);
+    while (sem_wait(&leave) < 0)
+        ;
+}
+
+static void work_changing_its_mind(struct pool_job *j) {
+    if (!atomic_load(&changes_mind) && pool_enter(j, 1, SITE_LIMIT))
+        work_quick(j);
+}
+
+/* A job that is let go on, and then does not enter, takes the room from nobody. */
+static void room_that_is_not_taken_is_passed_on(void **state) {
+    (void)state;
+    struct visitor hung[SITE_LIMIT], next;
+    struct numbered leaving, fickle;
+    atomic_store(&changes_mind, false);
+    sem_init(&leave, 0, 0);
+    submit(&leaving, 0, work_leaving);
+    for (int i = 1; i < SITE_LIMIT; i++)
+        visit(&hung[i], 1000 + i, 1, true);
+    await_begun(SITE_LIMIT);
+    submit(&fickle, 1, work_changing_its_mind);
+    await_blocked(1);
+    visit(&next, 2, 1, false);
+    await_blocked(2);
+    atomic_store(&changes_mind, true);
+    sem_post(&leave);
+    run_until_done(3);
+    assert_int_equal(f.reported[2], 2);
+    assert_false(next.n.job.refused);
+    open_gate();
+    run_until_done(2 + SITE_LIMIT);
+    sem_destroy(&leave);
+    end_pool();
+}
+
 static void ends_with_blocked_jobs(void **state) {
     (void)state;
     struct visitor hung[SITE_LIMIT], more;
@@ -762,6 +805,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(blocked_jobs_go_on_when_the_site_does, setup, teardown),
         cmocka_unit_test_setup_teardown(a_job_moves_from_site_to_site, setup, teardown),
         cmocka_unit_test_setup_teardown(a_blocked_job_can_be_taken_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(room_that_is_not_taken_is_passed_on, setup, teardown),
         cmocka_unit_test_setup_teardown(ends_with_blocked_jobs, setup, teardown),
         cmocka_unit_test_setup_teardown(a_job_nobody_takes_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(a_refused_job_can_be_submitted_again, setup, teardown),
