@@ -439,16 +439,19 @@ def test_two_dead_mounts_and_their_end(server, place):
 
 def test_copies_from_a_dead_mount(server, faultfs, place):
     """They count where they hang, not where they write to."""
-    clients = [Files(server.client()) for _ in range(CALLS)]
-    for i, files in enumerate(clients):
+    copies = []
+    for i in range(CALLS):
         path = faultfs.file(f"hang-open.{i}", b"content")
-        files.send("copy", None, sourcePath=uri(path), recursive=False,
-                   destinationPath=uri(place / f"copy.{i}"))
+        files = Files(server.client())
+        copies.append((files, files.send("copy", None, sourcePath=uri(path), recursive=False,
+                                         destinationPath=uri(place / f"copy.{i}"))))
         if i < SITE_JOBS:
             faultfs.hangs("open", f"hang-open.{i}")
     exercise(Files(server.client()), place)
     assert server.threads() <= SITE_JOBS + 8
     faultfs.release()
+    for files, ident in copies:  # else they go on while the place is taken away
+        files.client.answer(ident)
 
 
 def test_trees_that_lead_into_a_dead_mount(server, faultfs, place):
