@@ -3,6 +3,7 @@
 #include "base/utf8.h"
 #include "server/redact_value.h"
 
+#include <ctype.h>
 #include <errno.h>
 
 #define REDACT_HEREDOCS 4    /* here-documents that begin on one line */
@@ -245,12 +246,19 @@ static bool redact_is_option(const struct redact_walk *w, struct str name) {
         return str_ieqz(name, "bearer");
     if (redact_is_secret(name))
         return true;
-    if (w->letters == NULL)
-        return false;
-    if (name.n == 2)
-        return strchr(w->letters, name.p[1]) != NULL;
-    return strchr(w->letters, 'u') != NULL &&
+    return w->letters != NULL && strchr(w->letters, 'u') != NULL &&
            (str_eqz(name, "--user") || str_eqz(name, "--proxy-user"));
+}
+
+/* Length of options in one word, up to a letter of the program that takes a secret: "-xp"; or 0. */
+static size_t redact_cluster(const struct redact_walk *w, struct str name) {
+    if (w->letters == NULL || name.p[0] != '-')
+        return 0;
+    for (size_t i = 1; i < name.n && isalnum((unsigned char)name.p[i]); i++) {
+        if (strchr(w->letters, name.p[i]) != NULL)
+            return i + 1;
+    }
+    return 0;
 }
 
 /* A run of name characters: "--token VALUE", "Bearer VALUE", "-pVALUE". */
@@ -269,11 +277,10 @@ static int redact_name(struct redact_walk *w) {
     const char *letters = redact_letters(name);
     if (letters != NULL)
         w->letters = letters;
-    bool option = redact_is_option(w, name);
-    bool joined = w->letters != NULL && name.n > 2 && name.p[0] == '-' && name.p[1] != '-' &&
-                  strchr(w->letters, name.p[1]) != NULL;
-    if (joined) {
-        int r = redact_hide(w, begin + 2, redact_word_end(s, begin + 2, w->quote));
+    size_t cluster = redact_cluster(w, name);
+    bool option = redact_is_option(w, name) || (cluster > 0 && cluster == name.n);
+    if (cluster > 0 && cluster < name.n) {
+        int r = redact_hide(w, begin + cluster, redact_word_end(s, begin + cluster, w->quote));
         return r < 0 || !option ? r : redact_next_word(w, w->at);
     }
     return option ? redact_next_word(w, end) : 0;
