@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 
@@ -12,7 +13,8 @@ static void conn_resume_input(struct conn *c);
 
 int conn_host_init(struct conn_host *h, struct loop *loop, const struct conn_ops *ops,
                    const struct auth *auth, void *owner) {
-    *h = (struct conn_host){.loop = loop, .ops = ops, .auth = auth, .owner = owner};
+    *h =
+        (struct conn_host){.loop = loop, .ops = ops, .auth = auth, .owner = owner, .max = UINT_MAX};
     list_init(&h->conns);
     list_init(&h->strangers);
     list_init(&h->guests);
@@ -552,7 +554,7 @@ static bool conn_read_once(struct conn *c) {
     return (size_t)n == room;
 }
 
-static void conn_read(struct conn *c) {
+void conn_read(struct conn *c) {
     if (!conn_wants_input(c)) /* no more, since the event was asked for */
         return;
     if (c->state == CONN_OPEN && !c->stdio && c->in.len > 0) {

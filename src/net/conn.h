@@ -20,10 +20,13 @@
  *
  * Proof. A socket is unproven until the owner calls conn_prove(). An unproven one queues little
  * (CONN_OUT_EARLY and one answer), reads nothing meanwhile, has CONN_PROOF_MS in all, and gives its
- * place up when a newer one needs it (conn_evict): first the oldest stranger, then the oldest
- * guest. A request that may pass (auth_check) makes a stranger a guest. While the answer to it is
- * made and sent the connection is served: then only a transfer that stands still ends it.
- * CONN_PROOF_MS begins again when the answer is sent.
+ * place up when a newer one needs it. A request that may pass (auth_check) makes a stranger a
+ * guest. While the answer to it is made and sent the connection is served: then only a transfer
+ * that stands still ends it. CONN_PROOF_MS begins again when the answer is sent.
+ *
+ * Places. The oldest stranger makes room for a new connection. A guest makes room only for one that
+ * may pass, too: a stranger among guests alone is taken beyond the maximum until it asks. What an
+ * unproven connection has sent is read before it has to go.
  */
 
 #include "base/buf.h"
@@ -55,6 +58,7 @@
 #define CONN_BODY_MS 60000           /* without progress of a transfer */
 #define CONN_PING_MS 30000           /* between keepalive pings */
 #define CONN_LINGER_MS 2000          /* for the peer's answer to our close frame */
+#define CONN_LOOKS 64                /* at what others have sent, to find one that makes room */
 #define CONN_GOODBYE_MS 10000        /* to send what is queued after the peer's end of file */
 
 struct conn;
@@ -78,6 +82,8 @@ struct conn_ops {
     void (*body)(struct conn *c);
     void (*writable)(struct conn *c);
     void (*cut)(struct conn *c);
+    /* There are too many: it was answered with 503, or makes room (status 0). */
+    void (*turned_away)(struct conn *c, int status, const char *why);
     /* An HTTP request was answered with 401 or 403, for that reason. */
     void (*refused)(struct conn *c, int status, enum http_refusal why, const char *reason);
     /* All was sent or given up; the connection is about to be freed. */
@@ -91,7 +97,8 @@ struct conn_host {
     const struct auth *auth;
     struct outq_pool pool;
     struct list conns;
-    unsigned count;                /* places taken: all but those that are about to be freed */
+    unsigned max;                  /* places; no limit unless the owner sets one */
+    unsigned count;                /* of them taken: by all but those that are about to be freed */
     struct list strangers, guests; /* unproven ones, the oldest first */
     char *scratch;                 /* CONN_READ bytes, owned */
     struct spare spare;
@@ -176,11 +183,9 @@ void conn_http_abort(struct conn *c);
  * allowed, pings begin. */
 void conn_prove(struct conn *c);
 
-/* The unproven connection that makes room next, or NULL. */
-struct conn *conn_evictee(const struct conn_host *h);
-
-/* Gives its place up at once; a WebSocket peer is told so (1013) if its socket takes the frame. */
-void conn_evict(struct conn *c);
+/* Whether one more may be accepted; others make room if need be. A WebSocket peer is told so (1013)
+ * if its socket takes the frame. */
+bool conn_make_room(struct conn_host *h);
 
 /* Bytes that ever arrived, those included that were not read yet. */
 uint64_t conn_received(const struct conn *c);

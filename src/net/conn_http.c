@@ -140,6 +140,9 @@ static void conn_answer(struct conn *c, const struct http_request *r) {
         a.type = NULL;
         a.close |= http_body_len(r) != 0;
         conn_reply(c, &a);
+    } else if (!conn_proof_admit(c)) {
+        h->ops->turned_away(c, 503, "too many connections");
+        conn_reply_status(c, 503, "too many connections", true);
     } else if (a.action == HTTP_UPGRADE) {
         conn_upgrade(c, a.key);
     } else {

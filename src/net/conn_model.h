@@ -10,11 +10,17 @@ void conn_drop(struct conn *c);
 /* Watches for what is wanted now. */
 void conn_update_watch(struct conn *c);
 
+/* Reads what has come, as far as input is wanted. */
+void conn_read(struct conn *c);
+
 /* Sends as much as the socket takes. */
 void conn_flush(struct conn *c);
 
 /* A new socket is a stranger. 0 or -ENOMEM. */
 MUST_CHECK int conn_proof_begin(struct conn *c);
+
+/* A request may pass: whether there is a place for the connection. A guest makes room for it. */
+MUST_CHECK bool conn_proof_admit(struct conn *c);
 
 /* A request may pass: the connection is served until its answer is sent. */
 void conn_proof_serve(struct conn *c);

@@ -76,17 +76,43 @@ void conn_prove(struct conn *c) {
         (void)!loop_timer_set(c->host->loop, &c->timer, CONN_PING_MS * LOOP_MS);
 }
 
-struct conn *conn_evictee(const struct conn_host *h) {
-    struct list *oldest = list_first(&h->strangers);
-    if (oldest == NULL)
-        oldest = list_first(&h->guests);
-    return oldest != NULL ? list_entry(oldest, struct conn, unproven) : NULL;
-}
+/* -- making room -- */
 
-void conn_evict(struct conn *c) {
+static void conn_evict(struct conn *c) {
+    static const char why[] = "made room for a newer connection";
     log_debug("connection %s makes room", c->peer);
-    conn_end(c, 1013, "made room for a newer connection");
+    c->host->ops->turned_away(c, 0, why);
+    conn_end(c, 1013, why);
     conn_flush(c);
     if (!c->left)
         conn_drop(c);
+}
+
+/* The first of a list goes, unless what it has sent takes it off that place. */
+static void conn_evict_first(const struct list *unproven, bool look) {
+    struct list *first = list_first(unproven);
+    struct conn *c = list_entry(first, struct conn, unproven);
+    if (look)
+        conn_read(c);
+    if (list_first(unproven) == first)
+        conn_evict(c);
+}
+
+bool conn_make_room(struct conn_host *h) {
+    for (unsigned looks = 0; h->count >= h->max; looks++) {
+        if (list_empty(&h->strangers)) /* a guest does, when it is known who comes */
+            return h->count == h->max && !list_empty(&h->guests);
+        conn_evict_first(&h->strangers, looks < CONN_LOOKS);
+    }
+    return true;
+}
+
+bool conn_proof_admit(struct conn *c) {
+    struct conn_host *h = c->host;
+    for (unsigned looks = 0; c->standing == CONN_STRANGER && h->count > h->max; looks++) {
+        if (list_empty(&h->guests))
+            return false;
+        conn_evict_first(&h->guests, looks < CONN_LOOKS);
+    }
+    return true;
 }

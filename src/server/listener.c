@@ -30,18 +30,6 @@ static void listener_turn_away(struct server *s, int fd, const struct sockaddr *
     report_turned_away(s, METRICS_CAPACITY, peer, 503, "too many connections");
 }
 
-/* Whether there is a place for one more; an unproven connection makes room if need be. */
-static bool listener_has_room(struct server *s) {
-    if (s->conns.count < s->opt->max_connections)
-        return true;
-    struct conn *c = conn_evictee(&s->conns);
-    if (c == NULL)
-        return false;
-    report_turned_away(s, METRICS_CAPACITY, c->peer, 0, "made room for a newer connection");
-    conn_evict(c);
-    return true;
-}
-
 static void listener_pause(struct server *s) {
     if (!s->accept_failing) /* once per episode */
         log_error("cannot accept connections: %s", err_os_text(errno));
@@ -73,7 +61,7 @@ static bool listener_may_connect(struct server *s, int fd) {
 static void listener_take(struct server *s, int fd, const struct sockaddr *addr) {
     if (addr->sa_family == AF_UNIX && !listener_may_connect(s, fd))
         close(fd);
-    else if (!listener_has_room(s))
+    else if (!conn_make_room(&s->conns))
         listener_turn_away(s, fd, addr);
     else if (conn_accept(&s->conns, fd, addr) < 0)
         log_error("out of memory: a connection was turned away");

@@ -88,6 +88,10 @@ static void server_on_closed(struct conn *c) {
         server_stop(s);
 }
 
+static void server_on_turned_away(struct conn *c, int status, const char *why) {
+    report_turned_away(server_of(c), METRICS_CAPACITY, c->peer, status, why);
+}
+
 static void server_on_refused(struct conn *c, int status, enum http_refusal why,
                               const char *reason) {
     enum metrics_refusal kind = why == HTTP_FROM_PAGE  ? METRICS_ORIGIN
@@ -111,6 +115,7 @@ static const struct conn_ops server_conn_ops = {
     .writable = http_files_writable,
     .cut = http_files_cut,
     .gone = server_on_gone,
+    .turned_away = server_on_turned_away,
     .refused = server_on_refused,
     .closed = server_on_closed,
 };
@@ -311,6 +316,7 @@ int server_init(struct server *s, struct options *opt, struct rlimit nofile, str
     if (r == 0)
         r = info_build(s);
     s->conns.metrics = opt->metrics ? server_put_metrics : NULL;
+    s->conns.max = opt->max_connections;
     s->conns.files = opt->http_files;
     s->conns.http_hosts = opt->http_hosts;
     s->conns.http_host_count = opt->http_host_count;

@@ -1,9 +1,12 @@
 """Places of --max-connections: an unproven connection makes room for a newer one."""
 
+import signal
+
 import pytest
 
+from harness.http import Http
 from harness.waiting import until
-from harness.ws import Closed, Refused, connect_tcp
+from harness.ws import Closed, Refused, connect_tcp, upgrade_request
 
 PLACES = 4
 CAPABILITY = ["--ws-auth", "capability-token"]
@@ -68,6 +71,32 @@ def test_strangers_go_before_guests(guarded):
     guest.initialize()
     guest.sync()
     proven.sync()
+
+
+def test_a_stranger_does_not_evict_a_guest(guarded):
+    """A guest makes room for an owner of the token, not for a peer without one."""
+    proven = [guarded.client(headers=TOKEN) for _ in range(PLACES - 1)]
+    guest = guarded.connect(headers=TOKEN)
+    others = strangers(guarded, PLACES)
+    guest.initialize()
+    guest.sync()
+    for client in proven:
+        client.sync()
+    for http in others:
+        http.close()
+
+
+def test_a_head_that_has_come_counts(guarded):
+    """The server is busy when an owner asks, and a crowd comes behind: it is not the owner who
+    makes room."""
+    guarded.send_signal(signal.SIGSTOP)
+    owner = Http(connect_tcp(guarded.address))
+    owner.send(upgrade_request(headers=TOKEN))
+    crowd = [connect_tcp(guarded.address) for _ in range(10 * PLACES)]
+    guarded.send_signal(signal.SIGCONT)
+    assert owner.read().status == 101
+    for sock in [owner, *crowd]:
+        sock.close()
 
 
 def test_a_crowd_of_strangers(guarded):

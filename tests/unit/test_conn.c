@@ -29,7 +29,7 @@ static struct fixture {
     struct conn_host host;
     struct peer peers[PEERS];
     size_t count;
-    int messages, transfers;
+    int messages, transfers, turned_away;
     int proof_at;               /* number of the message that proves a peer, from 1 */
     uint64_t work;              /* nanoseconds that a message takes */
     const struct conn *log[64]; /* whose messages came, in order */
@@ -75,6 +75,13 @@ static void on_refused(struct conn *c, int status, enum http_refusal why, const 
     (void)reason;
 }
 
+static void on_turned_away(struct conn *c, int status, const char *why) {
+    (void)c;
+    (void)status;
+    (void)why;
+    f.turned_away++;
+}
+
 static void on_closed(struct conn *c) {
     for (size_t i = 0; i < f.count; i++) {
         if (f.peers[i].conn == c)
@@ -92,6 +99,7 @@ static const struct conn_ops ops = {.open = on_open,
                                     .body = on_open,
                                     .writable = on_open,
                                     .cut = on_open,
+                                    .turned_away = on_turned_away,
                                     .refused = on_refused,
                                     .closed = on_closed};
 
@@ -422,7 +430,8 @@ static void stdio_has_no_deadline(void **state) {
     struct conn *c = list_entry(f.host.conns.prev, struct conn, node);
     wait_s(1000);
     assert_true(conn_is_open(c));
-    assert_null(conn_evictee(&f.host));
+    f.host.max = 1;
+    assert_false(conn_make_room(&f.host));
     conn_host_drop(&f.host);
     close(in[0]);
     close(in[1]);
@@ -432,34 +441,93 @@ static void stdio_has_no_deadline(void **state) {
 
 /* -- who makes room -- */
 
-static void strangers_first_then_guests(void **state) {
+/* All places are taken, and one more asks. Whether it may come. */
+static bool make_room(void) {
+    f.host.max = f.host.count;
+    bool may = conn_make_room(&f.host);
+    assert_true(!may || f.host.count <= f.host.max); /* at once */
+    turn();
+    return may;
+}
+
+static void the_oldest_stranger_makes_room(void **state) {
     (void)state;
     demand_token();
     struct peer *proven = join_proven(), *guest = join_and_say(UPGRADE), *stranger = join();
     struct peer *served = join_and_say(FILES), *asked = join_and_say(READYZ);
-    struct peer *const order[] = {stranger, asked, guest};
+    struct peer *const order[] = {stranger, asked};
     for (size_t i = 0; i < ARRAY_LEN(order); i++) {
-        unsigned count = f.host.count;
-        assert_ptr_equal(conn_evictee(&f.host), order[i]->conn);
-        conn_evict(order[i]->conn);
-        assert_int_equal(f.host.count, count - 1); /* at once */
-        turn();
+        assert_non_null(order[i]->conn);
+        assert_true(make_room());
         assert_null(order[i]->conn);
+        assert_int_equal(f.turned_away, i + 1);
     }
-    assert_null(conn_evictee(&f.host));
-    conn_http_put(served->conn, STR_LIT("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"));
-    conn_http_end(served->conn, false);
-    turn();
-    assert_ptr_equal(conn_evictee(&f.host), served->conn);
+    assert_true(conn_is_open(guest->conn));
     assert_true(conn_is_open(proven->conn));
+    assert_int_equal(served->conn->standing, CONN_SERVED);
+}
+
+/* Among guests there is a place beyond the maximum for one that has yet to say who it is. */
+static void guests_make_room_for_guests(void **state) {
+    (void)state;
+    demand_token();
+    struct peer *first = join_and_say(UPGRADE), *second = join_and_say(UPGRADE);
+    assert_true(make_room());
+    struct peer *stranger = join();
+    assert_true(conn_make_room(&f.host)); /* the next one takes that place */
+    turn();
+    assert_null(stranger->conn);
+    struct peer *owner = join();
+    say(owner, READYZ);
+    assert_true(conn_is_open(first->conn));
+    say(owner, UPGRADE);
+    assert_null(first->conn);
+    assert_true(conn_is_open(second->conn));
+    assert_true(conn_is_open(owner->conn));
+    assert_int_equal(f.host.count, f.host.max);
+}
+
+static void a_guest_that_finds_no_place_is_told(void **state) {
+    (void)state;
+    demand_token();
+    struct peer *guest = join_and_say(UPGRADE);
+    assert_true(make_room());
+    struct peer *owner = join();
+    send_message(guest); /* it is proven now */
+    say(owner, UPGRADE);
+    char text[4096];
+    hear(owner, text, sizeof text);
+    assert_non_null(strstr(text, "HTTP/1.1 503 "));
+    assert_true(conn_is_open(guest->conn));
+}
+
+/* What proves a connection may have come before the one that wants its place. */
+static void what_was_sent_counts_before_a_place_is_lost(void **state) {
+    (void)state;
+    demand_token();
+    struct peer *stranger = join(), *other = join();
+    assert_int_equal(send(stranger->fd, UPGRADE, strlen(UPGRADE), 0), strlen(UPGRADE));
+    assert_true(make_room());
+    assert_null(other->conn);
+    assert_true(conn_is_open(stranger->conn));
+    struct peer *guest = join_and_say(UPGRADE), *owner = join();
+    f.host.max = f.host.count - 1;
+    assert_int_equal(send(owner->fd, UPGRADE, strlen(UPGRADE), 0), strlen(UPGRADE));
+    send_message(stranger);
+    assert_int_equal(stranger->conn->standing, CONN_PROVEN);
+    assert_null(guest->conn);
+    assert_true(conn_is_open(owner->conn));
 }
 
 static void without_tokens_age_counts(void **state) {
     (void)state;
-    struct peer *first = join_and_say(UPGRADE), *second = join();
-    assert_ptr_equal(conn_evictee(&f.host), first->conn);
-    send_message(first);
-    assert_ptr_equal(conn_evictee(&f.host), second->conn);
+    struct peer *proven = join_proven(), *first = join_and_say(UPGRADE), *second = join();
+    assert_true(make_room());
+    assert_null(first->conn);
+    assert_true(make_room());
+    assert_null(second->conn);
+    assert_false(make_room());
+    assert_true(conn_is_open(proven->conn));
 }
 
 static void the_evicted_are_told(void **state) {
@@ -467,12 +535,11 @@ static void the_evicted_are_told(void **state) {
     struct peer *p = join_and_say(UPGRADE), *idle = join();
     char text[4096];
     hear(p, text, sizeof text);
-    conn_evict(p->conn);
+    assert_true(make_room());
     assert_true(hear(p, text, sizeof text) > 4);
     assert_memory_equal(text + 2, "\x03\xF5made room", 11); /* 1013 */
-    conn_evict(idle->conn);
+    assert_true(make_room());
     assert_int_equal(hear(idle, text, sizeof text), 0); /* it would be taken for an answer */
-    turn();
 }
 
 int main(void) {
@@ -491,7 +558,11 @@ int main(void) {
         cmocka_unit_test_setup_teardown(an_answer_may_be_read_slowly, setup, teardown),
         cmocka_unit_test_setup_teardown(a_refusal_gives_no_time, setup, teardown),
         cmocka_unit_test_setup_teardown(stdio_has_no_deadline, setup, teardown),
-        cmocka_unit_test_setup_teardown(strangers_first_then_guests, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_oldest_stranger_makes_room, setup, teardown),
+        cmocka_unit_test_setup_teardown(guests_make_room_for_guests, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_guest_that_finds_no_place_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_was_sent_counts_before_a_place_is_lost, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(without_tokens_age_counts, setup, teardown),
         cmocka_unit_test_setup_teardown(the_evicted_are_told, setup, teardown),
     };
