@@ -518,6 +518,7 @@ static void rpc_run_queue(struct rpc_peer *p) {
         if (!conn_is_open(p->conn) || conn_is_full(p->conn))
             break;
         if (loop_slice_over(p->host->loop, end)) {
+            loop_task_del(&p->pump); /* a call that has ended may have queued it */
             loop_yield(p->host->loop, &p->pump);
             break;
         }

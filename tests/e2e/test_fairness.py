@@ -1,10 +1,12 @@
 """One client's work is cut into slices: others are answered in between, and order is kept."""
 
 import json
+import resource
 
 import pytest
 
-from harness.ws import TEXT, frame
+from harness.waiting import until
+from harness.ws import TEXT, connect_tcp, frame
 
 MIB = 1 << 20
 BOMBS = 60
@@ -12,6 +14,8 @@ BOMBS = 60
 EXPENSIVE = {"inherit": "none", "ignoreDefaultExcludes": True, "exclude": [],
              "set": {f"{'a' * 3000}{i}": "" for i in range(10)},
              "includeOnly": [f"{'*a' * 20}b{i}" for i in range(400)]}
+# Nearly as many.
+COSTLY = {**EXPENSIVE, "includeOnly": [f"{'*a' * 20}b{i}" for i in range(8)]}
 
 
 def start_params(name, **options):
@@ -45,6 +49,32 @@ def test_others_are_answered_between_refused_starts(shared, undecided):
     assert refused == ["the patterns of envPolicy are too expensive"] * BOMBS
     hostile.close()
     other.close()
+
+
+def test_others_are_answered_between_failed_starts(fleet, undecided):
+    """The starts get as far as the pipes, and no descriptor is left: a lane that is freed at once
+    is no reason to go on with the queue before others have had their turn."""
+    limit, count = 64, 3 * BOMBS
+    server = fleet.start(quiet=False, preexec=lambda: resource.setrlimit(resource.RLIMIT_NOFILE,
+                                                                         (limit, limit)))
+    hostile, other = server.client(), server.client()
+    hostile.send("process/start", start_params("first", argv=[undecided.path]))
+    for i in range(count):
+        hostile.send("process/start", start_params(f"bomb {i}", envPolicy=COSTLY))
+    hostile.call("environment/status", {})
+    idle = [connect_tcp(server.address) for _ in range(limit)]
+    until(lambda: server.fds() == limit, "no descriptor is left")
+    undecided.decide()
+    seen = set()
+    while arrived(hostile) < count + 1:
+        other.sync()
+        seen.add(arrived(hostile))
+    # One answer may have been on its way when the queue was let go.
+    assert len(seen & set(range(2, count))) > 2, "nobody was answered while the queue ran"
+    failed = [a["error"]["message"] for a, in hostile.answers.values() if "error" in a]
+    assert failed == ["No file descriptors available (os error 24)"] * count
+    for sock in idle:
+        sock.close()
 
 
 def test_nothing_overtakes_a_large_message(client):
