@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define LIST_MAX (16u << 20) /* bytes of a process/list answer */
+#define LIST_MAX (4u << 20) /* bytes of a process/list answer */
 
 /* -- process/snapshot -- */
 

@@ -24,6 +24,18 @@ def test_bad_params(client):
     assert client.error("process/list", [])[0] == -32602
 
 
+def test_long_list_is_refused(server):
+    """The answer is made in one turn of the loop: others wait for it, so it has its bound."""
+    client = server.client()
+    name = "\x01" * 4000  # six characters each in JSON
+    starts = [client.send("process/start", {
+        "processId": f"{name}{i}", "argv": ["/bin/true"], "cwd": "/", "env": {}, "tty": False,
+        "pipeStdin": False, "arg0": None}) for i in range(200)]
+    for start in starts:
+        client.result(start)
+    assert client.error("process/list") == (-32603, "too many processes to list")
+
+
 def test_order_and_content(server):
     """Oldest first, with what each did."""
     client = server.client()
