@@ -199,7 +199,8 @@ void conn_queued(struct conn *c) {
 void conn_break(struct conn *c) {
     log_error("out of memory: ending connection %s", c->peer);
     c->broken = true;
-    c->state = CONN_FLUSHING;
+    if (c->state != CONN_BODY) /* the owner of a transfer has yet to hear of it */
+        c->state = CONN_FLUSHING;
     loop_defer(c->host->loop, &c->flush_task);
 }
 

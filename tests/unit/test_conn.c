@@ -1,4 +1,4 @@
-#include "net/conn.h"
+#include "net/conn_model.h"
 
 #include "net/sock.h"
 
@@ -29,7 +29,7 @@ static struct fixture {
     struct conn_host host;
     struct peer peers[PEERS];
     size_t count;
-    int messages, transfers, turned_away;
+    int messages, transfers, cuts, turned_away;
     int proof_at;               /* number of the message that proves a peer, from 1 */
     uint64_t work;              /* nanoseconds that a message takes */
     const struct conn *log[64]; /* whose messages came, in order */
@@ -68,6 +68,11 @@ static void on_files(struct conn *c, const struct http_request *r, const struct 
     conn_http_begin(c);
 }
 
+static void on_cut(struct conn *c) {
+    (void)c;
+    f.cuts++;
+}
+
 static void on_refused(struct conn *c, int status, enum http_refusal why, const char *reason) {
     (void)c;
     (void)status;
@@ -98,7 +103,7 @@ static const struct conn_ops ops = {.open = on_open,
                                     .files = on_files,
                                     .body = on_open,
                                     .writable = on_open,
-                                    .cut = on_open,
+                                    .cut = on_cut,
                                     .turned_away = on_turned_away,
                                     .refused = on_refused,
                                     .closed = on_closed};
@@ -439,6 +444,17 @@ static void stdio_has_no_deadline(void **state) {
     close(out[1]);
 }
 
+/* Out of memory in the middle of a transfer: its owner hears of the end. */
+static void a_transfer_that_breaks_is_cut(void **state) {
+    (void)state;
+    struct peer *p = join_and_say(FILES);
+    assert_int_equal(p->conn->state, CONN_BODY);
+    conn_break(p->conn);
+    turn();
+    assert_null(p->conn);
+    assert_int_equal(f.cuts, 1);
+}
+
 /* -- who makes room -- */
 
 /* All places are taken, and one more asks. Whether it may come. */
@@ -558,6 +574,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(an_answer_may_be_read_slowly, setup, teardown),
         cmocka_unit_test_setup_teardown(a_refusal_gives_no_time, setup, teardown),
         cmocka_unit_test_setup_teardown(stdio_has_no_deadline, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_transfer_that_breaks_is_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(the_oldest_stranger_makes_room, setup, teardown),
         cmocka_unit_test_setup_teardown(guests_make_room_for_guests, setup, teardown),
         cmocka_unit_test_setup_teardown(a_guest_that_finds_no_place_is_told, setup, teardown),
