@@ -4,8 +4,8 @@
  * At first it grows to COUNT processes, each in a session of its own, and prints "full". From then
  * on each member forks without a pause. At most COUNT live at a time: a shared table has a place
  * for each, and a place is free when the kernel no longer knows its process, as it would be under a
- * limit of the kernel. With `hop` each member forks once and ends, so that no pid lasts. All end
- * SECONDS after the start.
+ * limit of the kernel. With `hop` each member but the first forks once and ends, so that no pid
+ * lasts. All end SECONDS after the start.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -93,10 +93,13 @@ int main(int argc, char **argv) {
     b->count = count;
     b->hop = argc > 4 && strcmp(argv[4], "hop") == 0;
     b->end = now() + atoi(argv[3]);
+    pid_t first = getpid();
     grow(b);
     for (uint32_t at = (uint32_t)getpid(); now() < b->end;) {
         at = at * 1664525u + 1013904223u;
-        if (b->hop)
+        if (b->hop && getpid() == first)
+            sleep(1); /* it is the command, which is to be running */
+        else if (b->hop)
             hop();
         else if (spread(&b->places[(at >> 8) % count]))
             at ^= (uint32_t)getpid() * 2654435761u;
