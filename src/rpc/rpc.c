@@ -17,6 +17,9 @@ void rpc_host_init(struct rpc_host *h, struct pool *pool, const struct rpc_metho
     *h = (struct rpc_host){
         .loop = pool->loop, .pool = pool, .methods = methods, .method_count = count};
     h->lanes = lanes;
+    list_init(&h->ahead);
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    h->readers = cpus < 4 ? 1 : MIN((size_t)cpus / 2, (size_t)RPC_READERS_MAX);
     h->peer_gone = peer_gone;
     h->result = BUF_INIT(RPC_RESULT_MAX);
     uint64_t seed;

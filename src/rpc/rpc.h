@@ -9,7 +9,8 @@
  *
  * A turn of the loop is shared. A connection's requests run until its slice is over (loop_yield).
  * Large messages are parsed and decoded in a thread, the first that waits at a time; until then
- * nobody knows what they name, so requests that name something do not overtake them.
+ * nobody knows what they name, so requests that name something do not overtake them. The threads
+ * that do so are half as many as CPUs, so that the loop's always has one; connections take turns.
  *
  * Maxima per connection: RPC_QUEUE_MAX requests or RPC_QUEUE_BYTES of text wait for a lane (then
  * input pauses until some have run); RPC_PARKED_MAX calls step aside (more are refused), and they
@@ -29,6 +30,7 @@
 #define RPC_PARKED_MAX 1024
 #define RPC_ID_MAX ((size_t)1 << 20)             /* bytes of an id */
 #define RPC_AHEAD ((size_t)128 << 10)            /* bytes of text that are read in a thread */
+#define RPC_READERS_MAX 4                        /* such threads at a time; see rpc_host.readers */
 #define RPC_KEY_MAX 4096                         /* bytes of an id that requests are ordered by */
 #define RPC_KEPT_ID_BYTES ((size_t)CONN_MSG_MAX) /* of the ids of kept calls */
 #define RPC_HELD_BYTES (32u << 20)               /* of the data of running calls */
@@ -75,6 +77,9 @@ struct rpc_tally {
 struct rpc_host {
     struct loop *loop;
     struct pool *pool;
+    struct list ahead; /* struct rpc_ahead: large messages that wait for a thread, in order */
+    size_t reading;    /* threads that read one */
+    size_t readers;    /* at most so many */
     const struct rpc_method *methods;
     size_t method_count;
     size_t lanes; /* >= 1 */

@@ -32,10 +32,11 @@ void rpc_params_fini(struct rpc_params *p);
 /* A message that is read in a thread. */
 struct rpc_ahead {
     struct pool_job job;
+    struct list node; /* in host->ahead while it is queued */
     struct rpc_host *host;
     struct rpc_peer *peer; /* NULL: nobody waits for it */
     struct rpc_waiting *waiting;
-    enum { RPC_AHEAD_NEW, RPC_AHEAD_READING, RPC_AHEAD_READ } state;
+    enum { RPC_AHEAD_NEW, RPC_AHEAD_QUEUED, RPC_AHEAD_READING, RPC_AHEAD_READ } state;
     struct json_doc doc;
     struct envelope env;
     struct rpc_params params; /* when it was read and is a request */

@@ -88,11 +88,28 @@ struct rpc_waiting *rpc_waiting_new(const struct conn_message *m, struct str key
     return w;
 }
 
+/* Lets threads begin with what is queued, the first of each connection in turn. */
+static void rpc_ahead_pump(struct rpc_host *h) {
+    for (struct list *n; h->reading < h->readers && (n = list_first(&h->ahead)) != NULL;) {
+        struct rpc_ahead *a = list_entry(n, struct rpc_ahead, node);
+        list_remove(n);
+        h->reading++;
+        a->state = RPC_AHEAD_READING;
+        pool_submit(h->pool, &a->job);
+    }
+}
+
+static void rpc_ahead_over(struct rpc_host *h) {
+    h->reading--;
+    rpc_ahead_pump(h);
+}
+
 static void rpc_ahead_free(struct rpc_ahead *a) {
     if (a == NULL)
         return;
     if (a->state == RPC_AHEAD_READ && a->r == 0)
         rpc_params_fini(&a->params);
+    list_remove(&a->node);
     err_fini(&a->e);
     json_doc_fini(&a->doc);
     free(a);
@@ -102,9 +119,12 @@ void rpc_waiting_free(struct rpc_peer *p, struct rpc_waiting *w) {
     if (w == NULL)
         return;
     struct rpc_ahead *a = w->ahead;
-    if (a != NULL && a->state == RPC_AHEAD_READING && !pool_cancel(a->host->pool, &a->job)) {
-        a->peer = NULL;
-        return;
+    if (a != NULL && a->state == RPC_AHEAD_READING) {
+        if (!pool_cancel(a->host->pool, &a->job)) {
+            a->peer = NULL;
+            return;
+        }
+        rpc_ahead_over(a->host);
     }
     rpc_ahead_free(a);
     spare_give(&p->conn->host->spare, &w->memory);
@@ -123,6 +143,7 @@ static void rpc_ahead_work(struct pool_job *j) {
 
 static void rpc_ahead_done(struct pool_job *j) {
     struct rpc_ahead *a = container_of(j, struct rpc_ahead, job);
+    rpc_ahead_over(a->host);
     if (j->refused && a->peer != NULL)
         rpc_ahead_work(j); /* all threads hang: it takes the loop's time */
     a->state = j->refused && a->peer == NULL ? RPC_AHEAD_NEW : RPC_AHEAD_READ;
@@ -143,6 +164,7 @@ int rpc_ahead_new(struct rpc_peer *p, struct rpc_waiting *w) {
         return -ENOMEM;
     *a = (struct rpc_ahead){.host = p->host, .peer = p, .waiting = w, .e = ERR_INIT};
     a->job = (struct pool_job){.work = rpc_ahead_work, .done = rpc_ahead_done};
+    list_init(&a->node);
     json_doc_init(&a->doc, CONN_MSG_MAX, p->host->doc.seed);
     w->ahead = a;
     return 0;
@@ -150,8 +172,9 @@ int rpc_ahead_new(struct rpc_peer *p, struct rpc_waiting *w) {
 
 bool rpc_ahead_is_read(struct rpc_ahead *a) {
     if (a->state == RPC_AHEAD_NEW) {
-        a->state = RPC_AHEAD_READING;
-        pool_submit(a->host->pool, &a->job);
+        a->state = RPC_AHEAD_QUEUED;
+        list_append(&a->host->ahead, &a->node);
+        rpc_ahead_pump(a->host);
     }
     return a->state == RPC_AHEAD_READ;
 }

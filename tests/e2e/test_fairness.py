@@ -1,6 +1,7 @@
 """One client's work is cut into slices: others are answered in between, and order is kept."""
 
 import json
+import os
 import resource
 
 import pytest
@@ -122,3 +123,20 @@ def test_the_end_while_a_thread_reads(server):
         client.transport.close()
     witness.sync()
     server.wait_fds(fds)
+
+
+def test_few_threads_read_large_messages(server):
+    """However many arrive at once, they leave the loop its CPU."""
+    readers = min(max((os.cpu_count() or 1) // 2, 1), 4)
+    clients = [server.client() for _ in range(16)]
+    before = server.threads()
+    text = json.dumps({"id": 2, "method": "none", "params": {"x": "\n" * (2 * MIB)}})
+    data = frame(TEXT, text.encode())
+    for client in clients:
+        client.transport.send_bytes(data[:-1])
+    for client in clients:
+        client.transport.send_bytes(data[-1:])
+    for client in clients:
+        assert json.loads(client.transport.receive())["error"]["code"] == -32601
+    # Threads stay a while when they have nothing to do. A sanitizer may have one of its own.
+    assert server.threads() <= before + readers + 1
