@@ -168,7 +168,8 @@ static long synth_call(long n, long a, long b, long c, long d) {
 
 bool synth_sweep(struct synthlist *list) {
 #ifdef EXEC_SERVER_STEPS
-    step_wanted = STEP_NONE; /* the server does not stop */
+    if (step_wanted == STEP_SWEEP_LOCKED) /* supervisors share it, and may want another */
+        step_wanted = STEP_NONE;          /* the server does not stop */
 #endif
     return synthlist_sweep(list, &(struct synthlist_sweeper){.call = synth_call}) == 0;
 }
