@@ -47,6 +47,7 @@ void hunt_kill_below(struct hunt *h, pid_t pid);
 
 /*
  * Kills in rounds until no child lives: true, or until those that do are all stuck in the kernel,
- * with SIGKILL pending, or another user's: false. Nobody is reaped. SIGCHLD must be blocked; it is consumed.
+ * with SIGKILL pending, or another user's: false. Nobody is reaped. SIGCHLD must be blocked; it is
+ * consumed.
  */
 bool hunt_down(struct hunt *h);
