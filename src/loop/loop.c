@@ -145,6 +145,8 @@ void loop_yield(struct loop *l, struct loop_task *t) {
     if (t->queued)
         return;
     t->queued = true;
+    t->yielders = &l->yielders;
+    l->yielders++;
     list_append(&l->yielded, &t->node);
 }
 
@@ -152,6 +154,9 @@ void loop_task_del(struct loop_task *t) {
     if (!t->queued)
         return;
     t->queued = false;
+    if (t->yielders != NULL)
+        --*t->yielders;
+    t->yielders = NULL;
     list_remove(&t->node);
 }
 

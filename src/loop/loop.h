@@ -8,7 +8,7 @@
  *
  * Long work is cut into slices. A callback that has worked for LOOP_SLICE yields (loop_yield): the
  * rest follows in later rounds, after descriptors and timers. All that yielded share LOOP_SLICES of
- * a round, in turn.
+ * a round, in turn; where many have much to do, slices are shorter, so that a round is not longer.
  *
  * Callbacks never block. A callback may remove any io, timer or task, its own included; an object
  * that embeds one must outlive the callback that is running in it, so objects are freed from a
@@ -48,6 +48,7 @@ struct loop_timer {
 struct loop_task {
     struct list node;
     bool queued;
+    size_t *yielders; /* borrowed: the loop's, while it is one of them; else NULL */
     loop_task_fn *fn;
 };
 
@@ -62,14 +63,16 @@ struct loop {
     size_t timers, heap_cap;
     struct list tasks;
     struct list yielded;       /* tasks for later rounds, the longest waiting first */
+    size_t yielders;           /* how many those are */
     struct epoll_event *batch; /* events of this round not handled yet */
     int batch_at, batch_n;
 };
 
 #define LOOP_MS 1000000ull
 #define LOOP_SEC 1000000000ull
-#define LOOP_SLICE (LOOP_MS / 2)  /* of one callback that can yield */
-#define LOOP_SLICES (2 * LOOP_MS) /* of a round, for those that did */
+#define LOOP_SLICE (LOOP_MS / 2)      /* of one callback that can yield, at most */
+#define LOOP_SLICE_MIN (LOOP_MS / 50) /* at least */
+#define LOOP_SLICES (2 * LOOP_MS)     /* of a round, for those that did */
 
 /* Milliseconds as nanoseconds; more than fits is "never" (UINT64_MAX). */
 static inline uint64_t loop_ms(uint64_t ms) {
@@ -101,7 +104,8 @@ void loop_yield(struct loop *l, struct loop_task *t);
 
 /* When a slice that begins now ends, and whether it has ended. */
 static inline uint64_t loop_slice(const struct loop *l) {
-    return l->clock() + LOOP_SLICE;
+    uint64_t share = LOOP_SLICES / MAX(l->yielders + (size_t)l->batch_n, (size_t)1);
+    return l->clock() + MAX(MIN(share, LOOP_SLICE), LOOP_SLICE_MIN);
 }
 static inline bool loop_slice_over(const struct loop *l, uint64_t end) {
     return l->clock() >= end;

@@ -29,7 +29,7 @@
 #define RPC_QUEUE_BYTES ((size_t)CONN_MSG_MAX)
 #define RPC_PARKED_MAX 1024
 #define RPC_ID_MAX ((size_t)1 << 20)             /* bytes of an id */
-#define RPC_AHEAD ((size_t)128 << 10)            /* bytes of text that are read in a thread */
+#define RPC_AHEAD ((size_t)16 << 10)             /* bytes of text that are read in a thread */
 #define RPC_READERS_MAX 4                        /* such threads at a time; see rpc_host.readers */
 #define RPC_KEY_MAX 4096                         /* bytes of an id that requests are ordered by */
 #define RPC_KEPT_ID_BYTES ((size_t)CONN_MSG_MAX) /* of the ids of kept calls */

@@ -548,6 +548,31 @@ static void slices_of_a_round_are_bounded(void **state) {
         assert_int_equal(f.log[i], i);
 }
 
+static uint64_t slice(void) {
+    return loop_slice(&f.loop) - fake_now;
+}
+
+/* However many have much to do, each has its turn in time. */
+static void many_have_short_slices(void **state) {
+    (void)state;
+    enum { COUNT = 64 };
+    struct worker w[COUNT];
+    assert_int_equal(slice(), LOOP_SLICE);
+    for (int i = 0; i < COUNT; i++) {
+        w[i] = (struct worker){.task.fn = on_slice, .number = i, .slices = 1};
+        loop_yield(&f.loop, &w[i].task);
+    }
+    assert_int_equal(slice(), LOOP_SLICES / COUNT);
+    loop_task_del(&w[0].task);
+    loop_task_del(&w[0].task);
+    assert_int_equal(slice(), LOOP_SLICES / (COUNT - 1));
+    while (!list_empty(&f.loop.yielded))
+        advance(0);
+    assert_int_equal(slice(), LOOP_SLICE);
+    f.loop.yielders = SIZE_MAX / 2;
+    assert_int_equal(slice(), LOOP_SLICE_MIN);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
@@ -563,7 +588,7 @@ int main(void) {
         TEST(running_until_stopped),         TEST(every_descriptor_before_a_timer),
         TEST(a_signal_is_no_excuse),         TEST(what_follows_before_a_timer),
         TEST(busy_ones_hold_no_timer_up),    TEST(who_yields_goes_last),
-        TEST(slices_of_a_round_are_bounded),
+        TEST(slices_of_a_round_are_bounded), TEST(many_have_short_slices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
