@@ -219,7 +219,7 @@ static void hunt_push(struct hunt_tree *t, pid_t pid, long dir) {
 }
 
 /*
- * Kills `pid`, said to be a child of the process that is looked at. The number may have gone to a
+ * Kills `pid`, listed as a child of the current process of the walk. The number may have gone to a
  * stranger meanwhile: so it is the process behind a descriptor that is asked for its parent and
  * killed; and its parent's number is not a stranger's, since the parent can still be signalled.
  */
@@ -239,7 +239,7 @@ static void hunt_grandchild(void *arg, pid_t pid) {
         sys1(SYS_close, dir);
 }
 
-/* Kills the children of each thread of the process that is looked at. */
+/* Kills the children of each thread of the current process of the walk. */
 static void hunt_below(struct hunt_tree *t) {
     _Alignas(8) char dents[512];
     char path[32];

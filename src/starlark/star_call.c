@@ -33,6 +33,8 @@ static struct star_value *call_take(struct star *s, struct star_dict *named, str
     struct star_value key = {.type = STAR_STRING, .text = name};
     struct star_entry *e = star_dict_find(s, named, &key);
     struct star_value *v = e == NULL ? NULL : e->value;
+    if (e != NULL && !star_work(s, named->n / 8))
+        return NULL;
     if (e != NULL)
         star_dict_remove(named, e);
     return v;

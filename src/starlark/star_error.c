@@ -138,5 +138,8 @@ int star_error_put(const struct star *s, struct buf *b) {
         r = error_call(s, b, &s->calls[i]);
     if (r == 0)
         r = buf_putf(b, "error: %s\n", s->message != NULL ? s->message : "out of memory");
-    return r == 0 && s->at_known ? error_excerpt(s, b) : r;
+    size_t begin = b->len;
+    if (r == 0 && s->at_known && error_excerpt(s, b) < 0)
+        b->len = begin; /* lines that are too long to be shown */
+    return r;
 }

@@ -60,6 +60,8 @@ static bool parse_check_params(struct parse *p, const struct star_node *def) {
     bool defaulted = false, star = false, starstar = false;
     for (size_t i = 0; i < def->n; i++) {
         const struct star_node *n = def->items[i];
+        if (!star_work(p->s, i / 16))
+            return false;
         for (size_t k = 0; k < i && n->name.n > 0; k++) {
             if (str_eq(def->items[k]->name, n->name))
                 return star_fail_at(p->s, n->span, "duplicated parameter name");
@@ -127,6 +129,8 @@ static bool parse_check_args(struct parse *p, const struct star_node *call) {
     bool named = false, star = false, starstar = false;
     for (size_t i = 0; i < call->n; i++) {
         const struct star_node *n = call->items[i];
+        if (!star_work(p->s, i / 16))
+            return false;
         if (n->op == 0 && (named || star || starstar))
             return star_fail_at(p->s, n->span, "positional argument after non positional");
         if (n->op == T_NAME && starstar)

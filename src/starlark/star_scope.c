@@ -50,6 +50,8 @@ static bool scope_push(struct scope *c, struct str name, uint32_t *slot) {
 }
 
 static bool scope_add(struct scope *c, struct str name) {
+    if (!star_work(c->s, c->n / 16))
+        return false;
     return scope_find(c, name) != NULL || scope_push(c, name, NULL);
 }
 
@@ -160,7 +162,10 @@ static bool scope_collect(struct scope *c, const struct star_node *n) {
 static bool scope_use(struct scope *c, struct star_node *n) {
     unsigned up = 0;
     for (const struct scope *at = c; at != NULL; at = at->up, up++) {
-        const struct scope_name *name = scope_find(at, n->name);
+        const struct scope_name *name =
+            star_work(c->s, at->n / 16) ? scope_find(at, n->name) : NULL;
+        if (c->s->failed)
+            return false;
         if (name == NULL)
             continue;
         n->up = up;

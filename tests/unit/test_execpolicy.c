@@ -114,11 +114,39 @@ static void nesting(void **state) {
     }
 }
 
+/* A file of n pieces, the number of each in place of '#'. */
+static const char *repeated(const char *head, const char *piece, const char *tail, size_t n) {
+    static char text[4u << 20];
+    size_t at = (size_t)sprintf(text, "%s", head);
+    for (size_t i = 0; i < n; i++) {
+        const char *mark = strchr(piece, '#');
+        at += (size_t)sprintf(text + at, "%.*s%zu%s", (int)(mark - piece), piece, i, mark + 1);
+    }
+    sprintf(text + at, "%s", tail);
+    return text;
+}
+
+/* What is long and not deep costs no more than its steps, and its error has a text. */
+static void long_files(void **state) {
+    (void)state;
+    static const char *const cases[][3] = {
+        {"dict(", "a#=1,", ")"}, {"def f(", "a#,", "): pass"},
+        {"", "a#=1\n", ""},      {"def f(**k): pass\nf(", "a#=1,", ")"},
+        {"x = [", "a#,", "]"},   {"prefix_rule(['a", "#", "'], 'no')"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const char *text = repeated(cases[i][0], cases[i][1], cases[i][2], 200000);
+        const char *shown = decide(text, "a", false);
+        assert_true(strstr(shown, "error: ") != NULL || strcmp(shown, NONE) == 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decisions),
         cmocka_unit_test(errors),
         cmocka_unit_test(nesting),
+        cmocka_unit_test(long_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
