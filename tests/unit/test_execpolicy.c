@@ -135,7 +135,7 @@ static void long_files(void **state) {
         {"x = [", "a#,", "]"},   {"prefix_rule(['a", "#", "'], 'no')"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        const char *text = repeated(cases[i][0], cases[i][1], cases[i][2], 200000);
+        const char *text = repeated(cases[i][0], cases[i][1], cases[i][2], 60000);
         const char *shown = decide(text, "a", false);
         assert_true(strstr(shown, "error: ") != NULL || strcmp(shown, NONE) == 0);
     }
