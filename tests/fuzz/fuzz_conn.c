@@ -11,8 +11,8 @@
 #include "stub_proc.h"
 
 #include "base/log.h"
-#include "sandbox/launch.h"
-#include "server/server.h"
+#include "sandbox/inside/launch.h"
+#include "app/server.h"
 
 #include <fcntl.h>
 #include <ftw.h>

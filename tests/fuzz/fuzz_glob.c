@@ -2,7 +2,7 @@
  * Patterns: a pattern, a NUL, a path. Reading a path in two parts, by way of a kept state, gives
  * what reading it at once gives; a pattern without special characters matches itself alone.
  */
-#include "sandbox/glob_run.h"
+#include "sandbox/policy/glob_run.h"
 
 #include <errno.h>
 #include <stdlib.h>

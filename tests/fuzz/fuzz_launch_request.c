@@ -1,5 +1,5 @@
 /* Requests for the launcher: what decodes is encoded again to something that decodes alike. */
-#include "sandbox/launch_request.h"
+#include "sandbox/host/launch_request.h"
 
 #include <errno.h>
 #include <stdlib.h>

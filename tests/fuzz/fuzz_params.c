@@ -5,7 +5,7 @@
  */
 #include "base/utf8.h"
 #include "rpc/envelope.h"
-#include "server/methods.h"
+#include "app/methods.h"
 
 #include <stdlib.h>
 #include <string.h>

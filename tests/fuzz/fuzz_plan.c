@@ -2,7 +2,7 @@
  * Encoded plans. What decodes keeps the promises of the header and encodes to the bytes it came
  * from.
  */
-#include "sandbox/plan.h"
+#include "sandbox/policy/plan.h"
 
 #include <errno.h>
 #include <stdlib.h>

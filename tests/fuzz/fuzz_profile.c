@@ -4,7 +4,7 @@
  * and survives encoding.
  */
 #include "base/utf8.h"
-#include "sandbox/profile.h"
+#include "sandbox/policy/profile.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * What is shown must keep to its maximum, and a value that an option names as secret must not be
  * in it.
  */
-#include "server/redact.h"
+#include "ops/redact.h"
 
 #include <ctype.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 #include "stub_proc.h"
 
 #include "base/util.h"
-#include "sandbox/backend.h"
+#include "sandbox/host/backend.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -129,7 +129,7 @@ FAULTS = [
         [e2e(r"at most \d+ descriptors",
              "test_sessions.py::test_descriptors_of_ended_sessions_are_released")]),
     Fault(
-        "leaked-launch", "a descriptor of each sandboxed start stays open", "src/server/sandbox.c",
+        "leaked-launch", "a descriptor of each sandboxed start stays open", "src/sandbox/host/sandbox.c",
         "        util_close_fd(&l->spawn.handed[i]);",
         "        l->spawn.handed[i] = -1;",
         [e2e(r"at most \d+ descriptors", "test_sandbox_start.py::test_many_in_a_row"),
@@ -142,17 +142,17 @@ FAULTS = [
         cheap=True),
     Fault(
         "ignored-policy", "a sandboxPolicy beside the other members is checked and forgotten",
-        "src/server/sandbox_members.c",
+        "src/process/sandbox_members.c",
         "    *sandbox = params;\n", "",
         [e2e(r"succeeded", "test_sandbox_asked.py::test_policy_of_a_file_call")]),
     Fault(
-        "writable-proc", "the /proc of a container can be written to", "src/sandbox/mounts_system.c",
+        "writable-proc", "the /proc of a container can be written to", "src/sandbox/inside/mounts_system.c",
         "    if (proc < 0 || sys_mount_setattr(proc, \"\", 1, MOUNTS_EMPTY | MOUNT_ATTR_RDONLY, 0, 0)"
         " < 0 ||\n",
         "    if (proc < 0 || sys_mount_setattr(proc, \"\", 1, MOUNTS_EMPTY, 0, 0) < 0 ||\n",
         [e2e(r"assert", "test_containers.py::test_proc_is_read_only")]),
     Fault(
-        "unsandboxed-start", "what cannot be sandboxed is started without", "src/server/start.c",
+        "unsandboxed-start", "what cannot be sandboxed is started without", "src/process/start.c",
         "    return sandbox_prepare(&server->sandbox, &s->policy, server->procs.spawner.nofile,"
         " &s->arena,\n                           &s->spec, &s->launch, e);",
         "    (void)sandbox_prepare(&server->sandbox, &s->policy, server->procs.spawner.nofile,"
@@ -160,29 +160,29 @@ FAULTS = [
         [e2e(r"process/start succeeded", "test_sandbox_start.py::test_no_backend")],
         cheap=True),
     Fault(
-        "unsandboxed-call", "a file call is served without its sandbox", "src/server/fs_ops.c",
+        "unsandboxed-call", "a file call is served without its sandbox", "src/files/fs_ops.c",
         "    return profile_files_need(p->profile, write) == PROFILE_CONFINED;",
         "    (void)write;\n    return 0;",
         [e2e(r"assert", "test_sandbox_files.py::test_denied_path")]),
     Fault(
         "call-fallback", "a file call whose helper cannot be started is served without it",
-        "src/server/fs_confined.c",
+        "src/files/fs_confined.c",
         "        rpc_fail(steal_ptr(&j->call), &j->err);\n        return;\n",
         "        if (x->helper != NULL)\n            fs_helper_unref(steal_ptr(&x->helper));\n"
         "        err_fini(&j->err);\n",
         [e2e(r"fs/\w+ succeeded", "test_sandbox_start.py::test_no_backend")]),
     Fault(
         "ignored-pattern", "the helper lets a denied pattern pass",
-        "src/sandbox/access_globs.c",
+        "src/sandbox/policy/access_globs.c",
         "        if (!deep && glob_match(&glob->set, rest + 1) != 0)\n            return true;\n",
         "        (void)deep;\n",
         [e2e(r"fs/readFile succeeded", "test_sandbox_files.py::test_patterns")]),
     Fault(
-        "unfiltered", "neither Landlock nor seccomp confine a command", "src/sandbox/command.c",
+        "unfiltered", "neither Landlock nor seccomp confine a command", "src/sandbox/inside/command.c",
         "    if (command_confine(c) < 0)\n        return;\n", "    (void)command_confine;\n",
         [e2e(r"test_rows", "test_sandbox_matrix.py::test_rows[credentials and seccomp-plain-WW]")]),
     Fault(
-        "unprotected-name", "the place of a missing .git is not held", "src/sandbox/access.c",
+        "unprotected-name", "the place of a missing .git is not held", "src/sandbox/policy/access.c",
         "        return make_guard(m, path, NULL);\n    if (error != 0) {",
         "        return 0;\n    if (error != 0) {",
         [e2e(r"assert",
@@ -206,12 +206,12 @@ FAULTS = [
         [e2e(r"answered twice", "test_envelope.py::test_answered"),
          Fuzz("conn", r"c->answered <= c->sent")]),
     Fault(
-        "stale-session", "a session lives on for a thousand times as long", "src/server/session.c",
+        "stale-session", "a session lives on for a thousand times as long", "src/process/session.c",
         "loop_timer_set(&server->loop, &s->ttl, ttl * LOOP_MS)",
         "loop_timer_set(&server->loop, &s->ttl, ttl * LOOP_MS * 1000)",
         [e2e(r"end of process", "test_sessions.py::test_ttl")]),
     Fault(
-        "repeated-write", "a repeated write is done twice", "src/server/job_wait.c",
+        "repeated-write", "a repeated write is done twice", "src/process/job_wait.c",
         "    if (id != NULL && inq_seen(&p->inq, *id))\n        return JOB_WRITE_ACCEPTED;\n", "",
         [e2e(r"not received in time: output",
              "test_write.py::test_repeated_id_is_not_written_again")]),

@@ -3,7 +3,7 @@
  * input is lines: "full", "e ACCESS PATH" (r, w or d), "g DIRECTORY PATTERN", "q PATH". Answers
  * each q by "read list write make take PATH", numbers that are 1 for yes; or just "refused TEXT".
  */
-#include "sandbox/access.h"
+#include "sandbox/policy/access.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

@@ -8,10 +8,10 @@
  * A sandbox that cannot be set up gives "failed: STEP ERRNO TEXT" on stderr and exit status 125.
  */
 
-#include "sandbox/backend.h"
-#include "sandbox/landlock.h"
-#include "sandbox/launch.h"
-#include "sandbox/synth.h"
+#include "sandbox/host/backend.h"
+#include "sandbox/inside/landlock.h"
+#include "sandbox/inside/launch.h"
+#include "sandbox/host/synth.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 #pragma once
 /* Calls options_parse() on a list of words and checks what it says. */
 
-#include "server/options.h"
+#include "app/options.h"
 
 #include <limits.h>
 #include <setjmp.h>

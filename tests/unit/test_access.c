@@ -1,5 +1,5 @@
 /* The policy: tables of questions, on a tree of our own, as any user. */
-#include "sandbox/access.h"
+#include "sandbox/policy/access.h"
 
 #include "fs_run.h"
 

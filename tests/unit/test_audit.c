@@ -1,4 +1,4 @@
-#include "server/audit.h"
+#include "ops/audit.h"
 
 #include "base/log.h"
 

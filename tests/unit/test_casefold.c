@@ -1,5 +1,5 @@
 /* Names where case is ignored. */
-#include "sandbox/casefold.h"
+#include "sandbox/policy/casefold.h"
 
 #include "fs_run.h"
 

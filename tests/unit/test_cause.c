@@ -1,4 +1,4 @@
-#include "sandbox/cause.h"
+#include "sandbox/host/cause.h"
 
 #include <errno.h>
 #include <setjmp.h>

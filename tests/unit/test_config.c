@@ -1,4 +1,4 @@
-#include "server/config.h"
+#include "app/config.h"
 
 #include "options_run.h"
 

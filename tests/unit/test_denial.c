@@ -1,4 +1,4 @@
-#include "server/denial.h"
+#include "process/denial.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* File calls through the gate, with the disk changed between its decision and the act. */
-#include "server/fs_gate.h"
+#include "confine/fs_gate.h"
 
 #include "fs_run.h"
 

@@ -1,6 +1,6 @@
 /* Packets between the server and a helper in a sandbox, and what is on disk for one. */
-#include "server/fs_helper_main.h"
-#include "server/fs_places.h"
+#include "confine/fs_helper_main.h"
+#include "confine/fs_places.h"
 
 #include "fs_run.h"
 

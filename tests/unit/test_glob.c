@@ -1,4 +1,4 @@
-#include "sandbox/glob.h"
+#include "sandbox/policy/glob.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "sandbox/launch_request.h"
+#include "sandbox/host/launch_request.h"
 
 #include <errno.h>
 #include <setjmp.h>

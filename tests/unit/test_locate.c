@@ -1,4 +1,4 @@
-#include "sandbox/locate.h"
+#include "sandbox/policy/locate.h"
 
 #include <errno.h>
 #include <setjmp.h>

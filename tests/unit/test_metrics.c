@@ -1,6 +1,6 @@
-#include "server/metrics.h"
+#include "ops/metrics.h"
 
-#include "server/methods.h"
+#include "app/methods.h"
 
 #include <errno.h>
 #include <setjmp.h>

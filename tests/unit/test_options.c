@@ -1,4 +1,4 @@
-#include "server/options.h"
+#include "app/options.h"
 
 #include "options_run.h"
 

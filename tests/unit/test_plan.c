@@ -1,4 +1,4 @@
-#include "sandbox/plan.h"
+#include "sandbox/policy/plan.h"
 
 #include <errno.h>
 #include <setjmp.h>

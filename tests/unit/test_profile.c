@@ -1,4 +1,4 @@
-#include "sandbox/profile.h"
+#include "sandbox/policy/profile.h"
 
 #include <errno.h>
 #include <setjmp.h>

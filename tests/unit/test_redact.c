@@ -1,5 +1,5 @@
 /* A planted secret never reaches the log, in whatever way a command line names it. */
-#include "server/redact.h"
+#include "ops/redact.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "server/refusals.h"
+#include "ops/refusals.h"
 
 #include "base/util.h"
 

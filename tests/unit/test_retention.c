@@ -1,4 +1,4 @@
-#include "server/retention.h"
+#include "process/retention.h"
 
 #include "base/util.h"
 

@@ -1,4 +1,4 @@
-#include "sandbox/rules.h"
+#include "sandbox/policy/rules.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

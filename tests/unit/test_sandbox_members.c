@@ -1,4 +1,4 @@
-#include "server/sandbox_members.h"
+#include "process/sandbox_members.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-#include "server/sdnotify.h"
+#include "app/sdnotify.h"
 
 #include "options_run.h"
 

@@ -1,5 +1,5 @@
 /* Each case runs in a child under a filter; its exit status is the errno of the call. */
-#include "sandbox/seccomp.h"
+#include "sandbox/inside/seccomp.h"
 
 #include <errno.h>
 #include <fcntl.h>

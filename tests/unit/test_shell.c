@@ -1,4 +1,4 @@
-#include "server/shell.h"
+#include "app/shell.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "sandbox/synth.h"
+#include "sandbox/host/synth.h"
 
 #include <errno.h>
 #include <setjmp.h>

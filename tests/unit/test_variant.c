@@ -1,4 +1,4 @@
-#include "server/variant.h"
+#include "process/variant.h"
 
 #include "base/util.h"
 

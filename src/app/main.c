@@ -1,0 +1,108 @@
+/* exec-server: start and control processes for a remote coding agent. */
+
+#include "base/crypto.h"
+#include "base/log.h"
+#include "base/nullfd.h"
+#include "sandbox/inside/launch.h"
+#include "app/doctor.h"
+#include "app/execpolicy_cmd.h"
+#include "confine/fs_helper_main.h"
+#include "app/options.h"
+#include "app/sdnotify.h"
+#include "app/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+/* Descriptors 0 to 2 must be taken, or a socket could end up as somebody's stdout. */
+static void main_fill_std_fds(void) {
+    int fd;
+    do
+        fd = nullfd_open(O_RDWR);
+    while (fd >= 0 && fd <= 2);
+    if (fd > 2)
+        close(fd);
+}
+
+/* Raises the soft descriptor limit for the server; the old one is given to its commands. */
+static struct rlimit main_raise_nofile(void) {
+    struct rlimit old = {1024, 4096};
+    if (getrlimit(RLIMIT_NOFILE, &old) == 0 && old.rlim_cur < old.rlim_max) {
+        struct rlimit high = {old.rlim_max, old.rlim_max};
+        (void)setrlimit(RLIMIT_NOFILE, &high);
+    }
+    return old;
+}
+
+static int main_fail(const char *what) {
+    fprintf(stderr, "Error: %s\n", what);
+    return 1;
+}
+
+/* Fixed thresholds, so that what a large message took goes back to the system when it is done. */
+static void main_tune_malloc(void) {
+    mallopt(M_MMAP_THRESHOLD, 256 * 1024);
+    mallopt(M_TRIM_THRESHOLD, 256 * 1024);
+    mallopt(M_ARENA_MAX, 1); /* threads are there to wait, not to allocate */
+}
+
+static int main_serve(struct options *opt, bool *hung) {
+    _cleanup_err_ struct err e = ERR_INIT;
+    struct server s;
+    struct rlimit nofile = main_raise_nofile();
+    int r = server_init(&s, opt, nofile, &e);
+    if (r == 0)
+        r = server_listen(&s, &e);
+    int code = r < 0 ? main_fail(err_msg(&e)) : 0;
+    if (r == 0)
+        sdnotify_send(opt->notify_socket, "READY=1");
+    if (r == 0 && (r = server_run(&s)) < 0)
+        code = r == -EBUSY ? 1 : main_fail("the event loop failed");
+    *hung = !server_fini(&s);
+    return code;
+}
+
+/* Serves; standard input and output, which may be shared with others, are then as they were. */
+static int main_run(struct options *opt) {
+    int in_flags = fcntl(STDIN_FILENO, F_GETFL), out_flags = fcntl(STDOUT_FILENO, F_GETFL);
+    bool hung = false;
+    int code = main_serve(opt, &hung);
+    if (opt->listen == OPTIONS_LISTEN_STDIO) {
+        (void)fcntl(STDIN_FILENO, F_SETFL, in_flags);
+        (void)fcntl(STDOUT_FILENO, F_SETFL, out_flags);
+    }
+    if (hung) /* a thread still uses what it was given: nothing may be cleaned up */
+        _exit(code);
+    return code;
+}
+
+int main(int argc, char **argv) {
+    if (launch_is_stage(argc, argv)) /* first of all: it has its own rules */
+        launch_main(fs_helper_main);
+    main_fill_std_fds();
+    main_tune_malloc();
+    signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error of what meets it */
+    if (execpolicy_cmd_is(argc, argv))
+        return execpolicy_cmd_run(argc, argv, stdout, stderr);
+    struct options opt;
+    switch (options_parse(argc, argv, &opt, stdout, stderr)) {
+    case OPTIONS_EXIT_0: return 0;
+    case OPTIONS_USAGE: return 2;
+    case OPTIONS_ERROR: return 1;
+    case OPTIONS_DOCTOR: return doctor_run(false, stdout);
+    case OPTIONS_DOCTOR_JSON: return doctor_run(true, stdout);
+    case OPTIONS_RUN: break;
+    }
+    log_init(opt.log_level, STDERR_FILENO);
+    crypto_init();
+    if (options_unauthenticated_exposed(&opt))
+        fprintf(stderr, "WARNING: listening beyond loopback without authentication; anyone who can "
+                        "reach this port can run commands (see --ws-auth, --require-auth)\n");
+    int code = main_run(&opt);
+    options_fini(&opt);
+    return code;
+}

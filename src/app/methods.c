@@ -1,0 +1,159 @@
+#include "app/methods.h"
+
+#include "process/attach.h"
+#include "files/fs_api.h"
+#include "app/info.h"
+#include "process/params.h"
+#include "process/process_api.h"
+#include "ops/report.h"
+#include "process/sandbox_members.h"
+#include "process/start.h"
+
+#include <errno.h>
+
+enum rpc_outcome method_done(struct buf *result, int r) {
+    if (r < 0)
+        result->len = 0;
+    return RPC_DONE;
+}
+
+enum rpc_outcome method_text(struct buf *result, const char *json) {
+    result->len = 0;
+    return method_done(result, buf_putz(result, json));
+}
+
+struct job *method_job(struct rpc_call *c, struct str id, struct err *e) {
+    struct job *j = job_find(c->peer->user, id);
+    bool starting = j != NULL && j->proc.state == PROC_STARTING;
+    if (j != NULL && !starting)
+        return j;
+    err_about(e, ERR_INVALID_REQUEST, j ? "process id " : "unknown process id ", id,
+              starting ? " is starting" : "");
+    return NULL;
+}
+
+static int decode_none(const struct json_node *params, void *out, struct err *e) {
+    (void)out;
+    return jsondec_unit(params, e);
+}
+
+/* -- initialize, environment -- */
+
+struct initialize_params {
+    struct str client_name, resume;
+    bool has_resume;
+    const struct json_node *notifications; /* extension: names of those to send */
+};
+
+static const struct jsondec_field initialize_fields[] = {
+    PARAM(initialize_params, client_name, "clientName", JSONDEC_STR),
+    PARAM_HAS(initialize_params, resume, has_resume, "resumeSessionId", JSONDEC_STR,
+              JSONDEC_NULLABLE),
+    PARAM_OPT(initialize_params, notifications, "notifications", JSONDEC_STRS, JSONDEC_NULLABLE),
+};
+static const struct jsondec_struct initialize_struct =
+    PARAM_STRUCT("InitializeParams", initialize_fields);
+
+static int initialize_decode(const struct json_node *params, void *out, struct err *e) {
+    *(struct initialize_params *)out = (struct initialize_params){0};
+    int r = jsondec(&initialize_struct, params, out, e);
+    return r < 0 ? r : sandbox_members_check(params, &initialize_struct, NULL, e);
+}
+
+/* Whether the client asked for a notification that is not sent otherwise. */
+static bool initialize_wants(const struct initialize_params *p, const char *name) {
+    if (p->notifications == NULL)
+        return false;
+    json_for_each(v, p->notifications) {
+        if (str_eqz(json_str(v), name))
+            return true;
+    }
+    return false;
+}
+
+static enum rpc_outcome initialize_run(struct rpc_call *c, void *params, struct buf *result,
+                                       struct err *e) {
+    const struct initialize_params *p = params;
+    struct server *srv = server_of_peer(c->peer);
+    if (c->peer->life != RPC_NEW) {
+        err_set(e, ERR_INVALID_REQUEST, "initialize may only be sent once per connection");
+        return RPC_ERROR;
+    }
+    struct session *s =
+        p->has_resume ? session_resume(srv, p->resume, c->peer, e) : session_new(srv, c->peer, e);
+    if (s == NULL)
+        return RPC_ERROR;
+    s->wants_started = initialize_wants(p, "process/started");
+    s->wants_failed = initialize_wants(p, "process/failed");
+    c->peer->life = RPC_GREETED;
+    conn_prove(c->peer->conn);
+    session_named(s, p->client_name);
+    report_session(s, p->has_resume);
+    int r = buf_putf(result, "{\"sessionId\":\"%s\",\"environmentInfo\":", s->id);
+    if (r == 0)
+        r = info_put(srv, result);
+    return method_done(result, r < 0 ? r : buf_putc(result, '}'));
+}
+
+static enum rpc_outcome info_run(struct rpc_call *c, void *params, struct buf *result,
+                                 struct err *e) {
+    (void)params;
+    (void)e;
+    return method_done(result, info_put(server_of_peer(c->peer), result));
+}
+
+static enum rpc_outcome status_run(struct rpc_call *c, void *params, struct buf *result,
+                                   struct err *e) {
+    (void)c;
+    (void)params;
+    (void)e;
+    return method_text(result, "{\"status\":\"ready\"}");
+}
+
+/* Their params own memory. */
+#define FS_METHOD(name, key, control, prefix, base64)                                              \
+    { name, "filesystem", key, control, prefix##_decode, prefix##_run, fs_params_release, base64 }
+
+const struct rpc_method methods_table[] = {
+    {"initialize", NULL, NULL, false, initialize_decode, initialize_run, NULL, NULL},
+    {"environment/info", "environment info", NULL, true, decode_none, info_run, NULL, NULL},
+    {"environment/status", "environment status", NULL, true, decode_none, status_run, NULL, NULL},
+    {"process/start", "exec", "processId", false, start_decode, start_run, NULL, NULL},
+    {"process/read", "exec", "processId", false, read_decode, read_run, NULL, NULL},
+    {"process/write", "exec", "processId", false, write_decode, write_run, NULL, "chunk"},
+    {"process/signal", "exec", "processId", true, signal_decode, signal_run, NULL, NULL},
+    {"process/terminate", "exec", "processId", true, terminate_decode, terminate_run, NULL, NULL},
+    FS_METHOD("fs/readFile", NULL, false, fs_read_file, NULL),
+    FS_METHOD("fs/open", "handleId", false, fs_open, NULL),
+    FS_METHOD("fs/readBlock", "handleId", false, fs_read_block, NULL),
+    FS_METHOD("fs/writeBlock", "handleId", false, fs_write_block, "chunk"),
+    FS_METHOD("fs/close", "handleId", true, fs_close, NULL),
+    FS_METHOD("fs/writeFile", NULL, false, fs_write_file, "dataBase64"),
+    FS_METHOD("fs/createDirectory", NULL, false, fs_create_directory, NULL),
+    FS_METHOD("fs/getMetadata", NULL, false, fs_get_metadata, NULL),
+    FS_METHOD("fs/canonicalize", NULL, false, fs_canonicalize, NULL),
+    FS_METHOD("fs/readDirectory", NULL, false, fs_read_directory, NULL),
+    FS_METHOD("fs/walk", NULL, false, fs_walk, NULL),
+    FS_METHOD("fs/remove", NULL, false, fs_remove, NULL),
+    FS_METHOD("fs/copy", NULL, false, fs_copy, NULL),
+    {"fs/watchMissing", "filesystem", NULL, false, watch_missing_decode, watch_missing_run, NULL,
+     NULL},
+    /* Extensions. */
+    {"process/closeStdin", "exec", "processId", false, close_stdin_decode, close_stdin_run, NULL,
+     NULL},
+    {"process/resize", "exec", "processId", false, resize_decode, resize_run, NULL, NULL},
+    {"process/wait", "exec", "processId", false, wait_decode, wait_run, NULL, NULL},
+    {"process/snapshot", "exec", "processId", false, snapshot_decode, snapshot_run, NULL, NULL},
+    {"process/list", "exec", NULL, false, decode_none, list_run, NULL, NULL},
+    {"process/attach", "exec", NULL, false, attach_decode, attach_run, NULL, NULL},
+    {"process/detach", "exec", NULL, false, detach_decode, detach_run, NULL, NULL},
+    FS_METHOD("fs/rename", NULL, false, fs_rename, NULL),
+    FS_METHOD("fs/setPermissions", NULL, false, fs_set_permissions, NULL),
+    {"fs/watch", "filesystem", NULL, false, fs_watch_decode, fs_watch_run, NULL, NULL},
+    {"fs/unwatch", "filesystem", NULL, false, fs_unwatch_decode, fs_unwatch_run, NULL, NULL},
+};
+const size_t methods_count = ARRAY_LEN(methods_table);
+
+_Static_assert(ARRAY_LEN(methods_table) <= RPC_METHODS_MAX, "every method has its tally");
+_Static_assert(sizeof(struct start_params) <= RPC_PARAMS_MAX, "params fit the dispatcher's space");
+_Static_assert(sizeof(struct fs_params) <= RPC_PARAMS_MAX, "params fit the dispatcher's space");

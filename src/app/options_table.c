@@ -1,0 +1,332 @@
+#include "app/options_table.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#ifndef EXEC_SERVER_VERSION
+#define EXEC_SERVER_VERSION "0.0.0"
+#endif
+
+#define USAGE_LINE "Usage: exec-server [OPTIONS]"
+#define YEAR_MS UINT64_C(31536000000)
+
+static const char *const auth_modes[] = {"capability-token", "signed-bearer-token", NULL};
+static const char *const namespace_modes[] = {"isolate", "inherit", NULL};
+static const char *const log_levels[] = {"error", "warn", "info", "debug", "off", NULL};
+static const char *const remote_transports[] = {"noise", "direct", NULL};
+
+const struct option_spec options_table[OPT_COUNT] = {
+    [OPT_LISTEN] =
+        {.name = "listen",
+         .value = "URL",
+         .key = "listen",
+         .kind = OPTION_TEXT,
+         .help = "Where to listen: `ws://IP:PORT`; `unix:///PATH` for a socket file that only\n"
+                 "the user of the server and root can use; `fd://` for the socket that systemd\n"
+                 "passes; or `stdio` (also `stdio://`) for one connection on standard input\n"
+                 "and output. IP is an address, not a name; IPv6 is written in brackets; port 0\n"
+                 "lets the kernel choose. The bound URL is printed on standard output\n"
+                 "[default: the socket that systemd passes, else ws://127.0.0.1:0]"},
+    [OPT_CONCURRENT_REQUESTS] =
+        {.name = "concurrent-requests",
+         .value = "COUNT",
+         .key = "concurrentRequests",
+         .kind = OPTION_COUNT,
+         .min = 1,
+         .max = UINT64_MAX,
+         .initial = 1,
+         .help = "Requests of one connection that may run at the same time; with 1 they run in\n"
+                 "the order they came in [default: 1]"},
+    [OPT_MAX_CONNECTIONS] = {.name = "max-connections",
+                             .value = "COUNT",
+                             .key = "maxConnections",
+                             .kind = OPTION_COUNT,
+                             .min = 1,
+                             .max = 1000000,
+                             .initial = 1024,
+                             .help = "Connections open at the same time [default: 1024]"},
+    [OPT_WS_AUTH] = {.name = "ws-auth",
+                     .value = "MODE",
+                     .key = "wsAuth",
+                     .kind = OPTION_CHOICE,
+                     .choices = auth_modes,
+                     .auth = true,
+                     .help = "Ask every WebSocket client for a bearer token of this kind"},
+    [OPT_WS_TOKEN_FILE] = {.name = "ws-token-file",
+                           .value = "PATH",
+                           .key = "wsTokenFile",
+                           .kind = OPTION_PATH,
+                           .auth = true,
+                           .help = "File with the capability token; read again on SIGHUP"},
+    [OPT_WS_TOKEN_SHA256] = {.name = "ws-token-sha256",
+                             .value = "HEX",
+                             .key = "wsTokenSha256",
+                             .kind = OPTION_TEXT,
+                             .auth = true,
+                             .help = "SHA-256 of the capability token, instead of the token"},
+    [OPT_WS_SHARED_SECRET_FILE] =
+        {.name = "ws-shared-secret-file",
+         .value = "PATH",
+         .key = "wsSharedSecretFile",
+         .kind = OPTION_PATH,
+         .auth = true,
+         .help = "File with the secret, of 32 bytes or more, that signs the tokens (JWT, HS256);\n"
+                 "read again on SIGHUP"},
+    [OPT_WS_ISSUER] = {.name = "ws-issuer",
+                       .value = "ISSUER",
+                       .key = "wsIssuer",
+                       .kind = OPTION_TEXT,
+                       .auth = true,
+                       .help = "Issuer (`iss`) that a signed token must name"},
+    [OPT_WS_AUDIENCE] = {.name = "ws-audience",
+                         .value = "AUDIENCE",
+                         .key = "wsAudience",
+                         .kind = OPTION_TEXT,
+                         .auth = true,
+                         .help = "Audience (`aud`) that a signed token must name"},
+    [OPT_WS_MAX_CLOCK_SKEW] = {.name = "ws-max-clock-skew-seconds",
+                               .value = "SECONDS",
+                               .key = "wsMaxClockSkewSeconds",
+                               .kind = OPTION_COUNT,
+                               .max = UINT64_MAX,
+                               .initial = 30,
+                               .auth = true,
+                               .help = "Tolerance for the times in signed tokens [default: 30]"},
+    [OPT_REQUIRE_AUTH] = {.name = "require-auth",
+                          .key = "requireAuth",
+                          .help = "Refuse to listen on an address that is not loopback without\n"
+                                  "--ws-auth, instead of warning about it"},
+    [OPT_HTTP_HOST] =
+        {.name = "http-host",
+         .value = "NAME",
+         .key = "httpHosts",
+         .kind = OPTION_HOSTS,
+         .repeatable = true,
+         .help = "A name by which clients may ask for /metrics and /v1/files, besides addresses\n"
+                 "and localhost; can be given up to 16 times"},
+    [OPT_METRICS] = {.name = "metrics",
+                     .key = "metrics",
+                     .help = "Answer GET /metrics with figures about the server (Prometheus text)"},
+    [OPT_HTTP_FILES] = {.name = "http-files",
+                        .key = "httpFiles",
+                        .help = "Answer GET and PUT /v1/files?path=PATH with raw bytes of files"},
+    [OPT_SESSION_TTL] =
+        {.name = "session-ttl",
+         .value = "SECONDS",
+         .key = "sessionTtlMs",
+         .kind = OPTION_SECONDS,
+         .max = YEAR_MS,
+         .initial = 30000,
+         .help = "How long a session and its processes outlive their connection, so that the\n"
+                 "client can come back; fractions allowed, 0 ends them at once [default: 30]"},
+    [OPT_KEEP_DETACHED] = {.name = "keep-detached",
+                           .key = "keepDetached",
+                           .help = "When a session ends, spare processes that made a session of\n"
+                                   "their own with setsid(2)"},
+    [OPT_ALLOW_ATTACH] = {.name = "allow-attach",
+                          .key = "allowAttach",
+                          .help = "Let a connection that knows the id of a session watch the\n"
+                                  "processes of that session"},
+    [OPT_MAX_PROCESSES] =
+        {.name = "max-processes",
+         .value = "COUNT",
+         .key = "maxProcessesPerConnection",
+         .kind = OPTION_COUNT,
+         .max = 1000000,
+         .help = "Processes of one session that may run at the same time; 0 is no limit\n"
+                 "[default: 0]"},
+    [OPT_RETAINED_OUTPUT] = {.name = "retained-output",
+                             .value = "BYTES",
+                             .key = "retainedOutputBytesPerProcess",
+                             .kind = OPTION_COUNT,
+                             .min = 65536,
+                             .max = 16777216, /* an answer with all of it fits a message */
+                             .initial = 1048576,
+                             .help = "Output of one process that is kept to be read again, at\n"
+                                     "least 65536 [default: 1048576]"},
+    [OPT_CLOSED_RETENTION] =
+        {.name = "closed-retention",
+         .value = "SECONDS",
+         .key = "closedRetentionMs",
+         .kind = OPTION_SECONDS,
+         .max = YEAR_MS,
+         .initial = 30000,
+         .help = "How long a process that has ended can still be asked about; fractions\n"
+                 "allowed [default: 30]"},
+    [OPT_CLOSED_OUTPUT_MAX] =
+        {.name = "closed-output-max",
+         .value = "BYTES",
+         .key = "closedOutputBytesMax",
+         .kind = OPTION_COUNT,
+         .max = UINT64_C(1) << 40,
+         .initial = 67108864,
+         .help = "Output of all processes that have ended that is kept in total; those that\n"
+                 "ended first lose theirs first [default: 67108864]"},
+    [OPT_SHUTDOWN_GRACE] =
+        {.name = "shutdown-grace-ms",
+         .value = "MILLISECONDS",
+         .key = "shutdownGracePeriodMs",
+         .kind = OPTION_COUNT,
+         .max = 3600000,
+         .help = "When the server ends, send processes SIGTERM and wait so long before they are\n"
+                 "killed; 0 kills them at once [default: 0]"},
+    [OPT_ALLOW_DIRECT_EXEC] = {.name = "allow-direct-exec",
+                               .value = "BOOL",
+                               .key = "allowDirectExec",
+                               .kind = OPTION_BOOL,
+                               .initial = true,
+                               .help = "Whether clients may start processes that no sandbox\n"
+                                       "confines, `true` or `false` [default: true]"},
+    [OPT_ALLOW_PREPARED_EXEC] =
+        {.name = "allow-prepared-exec",
+         .value = "BOOL",
+         .key = "allowPreparedExec",
+         .kind = OPTION_BOOL,
+         .initial = true,
+         .help = "Whether clients may start processes of the form `prepared`, `true` or `false`\n"
+                 "[default: true]"},
+    [OPT_PID_NAMESPACE] =
+        {.name = "linux-sandbox-pid-namespace",
+         .value = "MODE",
+         .key = "linuxSandboxPidNamespace",
+         .kind = OPTION_CHOICE,
+         .choices = namespace_modes,
+         .help = "Whether sandboxed processes have a PID namespace of their own, `isolate`, or\n"
+                 "see the processes of the host, `inherit` [default: isolate]"},
+    [OPT_AUDIT_LOG] = {.name = "audit-log",
+                       .value = "FILE",
+                       .key = "auditLog",
+                       .kind = OPTION_PATH,
+                       .help = "Append a JSON line to FILE for each connection, start, exit,\n"
+                               "signal, write and refusal"},
+    [OPT_LOG_LEVEL] = {.name = "log-level",
+                       .value = "LEVEL",
+                       .env = "EXEC_SERVER_LOG",
+                       .key = "logLevel",
+                       .kind = OPTION_CHOICE,
+                       .choices = log_levels,
+                       .help = "What to report on standard error [default: error]"},
+    [OPT_CONFIG_FILE] = {.name = "config-file",
+                         .value = "FILE",
+                         .kind = OPTION_PATH,
+                         .help = "Read options from this JSON file; the command line wins over it"},
+    [OPT_PRINT_CONFIG] = {.name = "print-config",
+                          .help = "Check all options, print them as a config file, and exit"},
+    [OPT_HELP] = {.name = "help", .letter = 'h', .help = "Print this help"},
+    [OPT_VERSION] = {.name = "version", .letter = 'V', .help = "Print the version"},
+    [OPT_CONFIG] = {.name = "config",
+                    .letter = 'c',
+                    .value = "KEY=VALUE",
+                    .kind = OPTION_TEXT,
+                    .repeatable = true,
+                    .ignored = true},
+    [OPT_ENABLE] = {.name = "enable",
+                    .value = "FEATURE",
+                    .kind = OPTION_TEXT,
+                    .repeatable = true,
+                    .ignored = true},
+    [OPT_DISABLE] = {.name = "disable",
+                     .value = "FEATURE",
+                     .kind = OPTION_TEXT,
+                     .repeatable = true,
+                     .ignored = true},
+    [OPT_STRICT_CONFIG] = {.name = "strict-config", .ignored = true},
+    [OPT_NAME] = {.name = "name", .value = "NAME", .kind = OPTION_TEXT, .ignored = true},
+    [OPT_ENVIRONMENT_ID] = {.name = "environment-id",
+                            .value = "ID",
+                            .kind = OPTION_TEXT,
+                            .ignored = true},
+    [OPT_PROXY_PRIVATE_IPS] = {.name = "proxy-private-ips-via-upstream",
+                               .env = "CODEX_EXEC_SERVER_PROXY_PRIVATE_IPS_VIA_UPSTREAM",
+                               .ignored = true},
+    [OPT_REMOTE] = {.name = "remote", .value = "URL", .kind = OPTION_TEXT},
+    [OPT_REMOTE_TRANSPORT] = {.name = "remote-transport",
+                              .value = "TRANSPORT",
+                              .kind = OPTION_CHOICE,
+                              .choices = remote_transports,
+                              .needs_remote = true},
+    [OPT_AGENT_IDENTITY] = {.name = "use-agent-identity-auth", .needs_remote = true},
+    [OPT_CREDENTIAL_STDIN] = {.name = "executor-credential-stdin", .needs_remote = true},
+    [OPT_AWS_SIGV4] = {.name = "aws-sigv4", .needs_remote = true},
+    [OPT_AWS_PROFILE] = {.name = "aws-profile",
+                         .value = "PROFILE",
+                         .kind = OPTION_TEXT,
+                         .needs_remote = true},
+    [OPT_AWS_REGION] = {.name = "aws-region",
+                        .value = "REGION",
+                        .kind = OPTION_TEXT,
+                        .needs_remote = true},
+    [OPT_AWS_SERVICE] = {.name = "aws-service",
+                         .value = "SERVICE",
+                         .kind = OPTION_TEXT,
+                         .needs_remote = true},
+    [OPT_EXIT_ON_STDIN_CLOSE] = {.name = "exit-on-stdin-close",
+                                 .env = "CODEX_EXEC_SERVER_EXIT_ON_STDIN_CLOSE",
+                                 .needs_remote = true},
+};
+
+static void print_lines(FILE *out, const char *text) {
+    for (;;) {
+        size_t n = strcspn(text, "\n");
+        fprintf(out, "          %.*s\n", (int)n, text);
+        if (text[n] == '\0')
+            return;
+        text += n + 1;
+    }
+}
+
+static void print_name(FILE *out, const struct option_spec *spec) {
+    if (spec->letter != 0)
+        fprintf(out, "  -%c, --%s", spec->letter, spec->name);
+    else
+        fprintf(out, "      --%s", spec->name);
+    if (spec->value != NULL)
+        fprintf(out, " <%s>", spec->value);
+    fputc('\n', out);
+}
+
+static void print_option(FILE *out, const struct option_spec *spec) {
+    fputc('\n', out);
+    print_name(out, spec);
+    print_lines(out, spec->help);
+    if (spec->choices != NULL) {
+        fputs("          [possible values: ", out);
+        for (const char *const *c = spec->choices; *c != NULL; c++)
+            fprintf(out, "%s%s", c == spec->choices ? "" : ", ", *c);
+        fputs("]\n", out);
+    }
+    if (spec->env != NULL)
+        fprintf(out, "          [env: %s]\n", spec->env);
+}
+
+void options_print_help(FILE *out) {
+    fputs("Runs commands on this machine for Codex clients that connect to it.\n\n" USAGE_LINE
+          "\n       exec-server doctor [--json]\n"
+          "       exec-server execpolicy check --rules <PATH> <COMMAND>...\n\n"
+          "`doctor` prints what this host can enforce in a sandbox, and exits. `execpolicy check`\n"
+          "prints what `.rules` files say about a command.\n\nOptions:",
+          out);
+    for (unsigned id = 0; id < OPT_COUNT; id++) {
+        if (options_table[id].help != NULL)
+            print_option(out, &options_table[id]);
+    }
+    fputs("\nAccepted for compatibility, without effect:\n", out);
+    for (unsigned id = 0; id < OPT_COUNT; id++) {
+        if (options_table[id].ignored)
+            print_name(out, &options_table[id]);
+    }
+}
+
+void options_print_version(FILE *out) {
+    fputs("exec-server " EXEC_SERVER_VERSION "\n", out);
+}
+
+enum options_result options_usage(FILE *err, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    fputs("error: ", err);
+    vfprintf(err, fmt, ap);
+    va_end(ap);
+    fputs("\n\n" USAGE_LINE "\n\nFor more information, try '--help'.\n", err);
+    return OPTIONS_USAGE;
+}

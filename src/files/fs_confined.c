@@ -1,0 +1,150 @@
+#include "files/fs_confined.h"
+
+#include "fs/fs_site.h"
+#include "confine/fs_helper_main.h"
+#include "process/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+/* The plan of the params' profile. */
+static int confined_plan(const struct server *s, const struct fs_params *p, struct arena *a,
+                         struct plan *plan, struct err *e) {
+    char cwd[PATH_MAX];
+    const char *home = getenv("HOME");
+    const struct profile_context context = {
+        .call = PROFILE_FILES,
+        .cwd = getcwd(cwd, sizeof cwd) != NULL && cwd[0] == '/' ? cwd : "/",
+        .tmpdir = getenv("TMPDIR"),
+        .home = home != NULL && home[0] != '\0' ? home : s->passwd.home,
+        .inherit_pids = s->sandbox.inherit_pids,
+    };
+    return profile_plan(p->profile, &context, a, plan, e);
+}
+
+static int confined_encode(const struct fs_params *p, enum fs_call_op op, struct buf *out,
+                           struct err *e) {
+    const struct fs_call call = {
+        .op = op,
+        .path = p->path.native,
+        .destination = p->destination.native,
+        .uri = op == FS_CALL_WALK ? p->uri.p : NULL,
+        .follow = op == FS_CALL_REPLACE || p->follow,
+        .recursive = p->recursive,
+        .force = p->force,
+        .replace = p->replace,
+        .follow_directory_links = p->walk.follow_directory_links,
+        .prune_hidden = p->walk.prune_hidden,
+        .max_depth = p->walk.max_depth,
+        .max_directories = p->walk.max_directories,
+        .max_entries = p->walk.max_entries,
+        .mode = p->mode,
+    };
+    int r = fs_call_encode(&call, out);
+    return r < 0 ? fs_fail(e, -r) : 0;
+}
+
+int fs_confined_init(struct fs_confined *x, struct rpc_call *c, const struct fs_params *p,
+                     enum fs_call_op op, struct err *e) {
+    struct session *s = c->peer->user;
+    _cleanup_arena_ struct arena a = ARENA_INIT(PROFILE_ARENA_MAX);
+    struct plan plan;
+    *x = (struct fs_confined){.call = BUF_INIT(FS_CALL_BYTES_MAX), .data = -1};
+    x->write = op == FS_CALL_WRITE || op == FS_CALL_REPLACE;
+    int r = confined_plan(s->server, p, &a, &plan, e);
+    if (r == 0)
+        r = confined_encode(p, op, &x->call, e);
+    if (r == 0 && (x->helper = fs_helper_get(s, &plan, e)) == NULL)
+        r = -ENOMEM;
+    if (r < 0)
+        fs_confined_fini(x);
+    return r;
+}
+
+void fs_confined_fini(struct fs_confined *x) {
+    if (x->call.max == 0) /* zeroed: not confined */
+        return;
+    if (x->helper != NULL)
+        fs_helper_unref(steal_ptr(&x->helper));
+    buf_fini(&x->call);
+    util_close_fd(&x->data);
+}
+
+/* -- in a thread -- */
+
+int fs_confined_attach(struct fs_confined *x, struct str data, struct err *e) {
+    if (x->data >= 0)
+        return 0;
+    x->data = fs_helper_memfd(data);
+    return x->data < 0 ? fs_fail(e, -steal_fd(&x->data)) : 0;
+}
+
+static int confined_call(struct fs_confined *x, struct fs_helper_reply *reply, struct err *e) {
+    int r = fs_helper_call(x->helper, buf_str(&x->call), x->data, reply, e);
+    x->tries += r == FS_HELPER_RENEW;
+    x->retired += r == FS_HELPER_RETIRED;
+    if (r <= 0 || (x->tries < FS_CONFINED_TRIES && x->retired < FS_CONFINED_RETIRED))
+        return r;
+    err_set(e, ERR_INTERNAL, "fs sandbox helper failed: what it is to confine keeps changing");
+    return -EAGAIN;
+}
+
+int fs_confined_text(struct fs_confined *x, struct buf *text, struct err *e) {
+    struct fs_helper_reply reply = {.text = BUF_INIT(FS_RESULT_MAX), .fd = -1};
+    int r = confined_call(x, &reply, e);
+    if (r == 0) {
+        buf_fini(text);
+        *text = reply.text;
+    } else {
+        buf_fini(&reply.text);
+        r = r > 0 ? 1 : r;
+    }
+    util_close_fd(&reply.fd);
+    return r;
+}
+
+/* What came must be what was asked for: a file, opened so. */
+static int confined_check(const struct fs_confined *x, int fd, struct statx *st) {
+    int flags = fd < 0 ? -1 : fcntl(fd, F_GETFL);
+    if (flags < 0 || (flags & O_PATH) || fs_statx(fd, "", AT_EMPTY_PATH, st) < 0)
+        return -EIO;
+    if (!S_ISREG(st->stx_mode) && !(x->write && S_ISCHR(st->stx_mode)))
+        return -EIO;
+    return (flags & O_ACCMODE) == (x->write ? O_WRONLY : O_RDONLY) ? 0 : -EIO;
+}
+
+int fs_confined_open(struct fs_confined *x, struct fs_file *f, struct err *e) {
+    struct fs_helper_reply reply = {.text = BUF_INIT(FS_RESULT_MAX), .fd = -1};
+    int r = confined_call(x, &reply, e);
+    _cleanup_close_ int fd = reply.fd;
+    struct statx st;
+    buf_fini(&reply.text);
+    if (r != 0)
+        return r > 0 ? 1 : r;
+    if (confined_check(x, fd, &st) < 0) {
+        err_set(e, ERR_INTERNAL, "fs sandbox helper failed: a bad answer");
+        return -EIO;
+    }
+    bool replace = x->write && S_ISREG(st.stx_mode);
+    if (replace && ftruncate(fd, 0) < 0)
+        return fs_fail(e, errno);
+    *f = (struct fs_file){
+        .fd = steal_fd(&fd), .size = replace ? 0 : st.stx_size, .site = fs_site(&st)};
+    return 0;
+}
+
+/* -- in the loop -- */
+
+void fs_confined_again(struct fs_confined *x, struct fs_job *j) {
+    struct session *s = j->call->peer->user;
+    if (fs_helper_is_useless(x->helper)) {
+        struct fs_helper *old = x->helper;
+        x->helper = fs_helper_renew(s, old, &j->err);
+        fs_helper_unref(old);
+    }
+    if (x->helper == NULL || fs_helper_start(x->helper, &j->err) < 0) {
+        rpc_fail(steal_ptr(&j->call), &j->err);
+        return;
+    }
+    fs_job_queue(j);
+}

@@ -1,0 +1,35 @@
+#pragma once
+/* A file call that is made in a sandbox: what its job has besides (fs_conn.h). */
+
+#include "files/fs_conn.h"
+#include "files/fs_helper.h"
+#include "files/fs_params.h"
+
+#define FS_CONFINED_TRIES 4     /* times that a helper may turn out to be useless */
+#define FS_CONFINED_RETIRED 256 /* times that it may have ended for another */
+
+struct fs_confined {
+    struct fs_helper *helper; /* NULL: the call is not confined */
+    struct buf call;          /* encoded; owned */
+    int data;                 /* memfd, owned; -1: none */
+    unsigned tries, retired;
+    bool write; /* the file is opened to be written */
+};
+
+/* Prepares the call of `op` with these params. 0, or -errno with e set and nothing left behind. */
+MUST_CHECK int fs_confined_init(struct fs_confined *x, struct rpc_call *c,
+                                const struct fs_params *p, enum fs_call_op op, struct err *e);
+void fs_confined_fini(struct fs_confined *x);
+
+/*
+ * In a thread, as the work of the job: the result's text, or the opened file. 0; 1: the job's
+ * finish must call fs_confined_again(); -errno with e set.
+ */
+MUST_CHECK int fs_confined_text(struct fs_confined *x, struct buf *text, struct err *e);
+MUST_CHECK int fs_confined_open(struct fs_confined *x, struct fs_file *f, struct err *e);
+
+/* For atomic writes, in a thread: the data goes along. 0 or -errno with e set. */
+MUST_CHECK int fs_confined_attach(struct fs_confined *x, struct str data, struct err *e);
+
+/* Starts the helper, or another one, and queues the job once more, or answers its call. */
+void fs_confined_again(struct fs_confined *x, struct fs_job *j);

@@ -1,0 +1,302 @@
+/* fs/open, fs/readBlock, fs/writeBlock, fs/close. */
+#include "json/base64.h"
+#include "json/jsonw.h"
+#include "files/fs_api.h"
+#include "files/fs_confined.h"
+#include "app/methods.h"
+#include "ops/report_file.h"
+
+#include <errno.h>
+
+static int fs_check_handle_id(struct str id, struct err *e) {
+    if (id.n <= FS_HANDLE_ID_MAX)
+        return 0;
+    return err_set(e, ERR_INVALID_REQUEST, "file handle ID must not exceed %d bytes",
+                   FS_HANDLE_ID_MAX);
+}
+
+/* The handle that a request names, opened. NULL with e set. */
+static struct fs_handle *fs_named_handle(struct rpc_call *c, struct str id, struct err *e) {
+    struct fs_conn *f = fs_conn_get(c, e);
+    struct fs_handle *h = f != NULL ? fs_handle_find(f, id) : NULL;
+    if (f != NULL && (h == NULL || h->file.fd < 0)) {
+        err_about(e, ERR_NOT_FOUND, "unknown file handle `", id, "`");
+        return NULL;
+    }
+    return h;
+}
+
+static void fs_hold(struct fs_job *j, struct fs_handle *h) {
+    j->held = h;
+    h->busy++;
+}
+
+/* -- fs/open -- */
+
+struct fs_open {
+    struct fs_job job;
+    char *path; /* owned */
+    bool replace;
+    struct fs_file file;
+    struct fs_confined confined;
+};
+
+static int fs_open_work(struct fs_job *j) {
+    struct fs_open *o = container_of(j, struct fs_open, job);
+    if (o->confined.helper != NULL)
+        return fs_confined_open(&o->confined, &o->file, &j->err);
+    return o->replace ? fs_open_replace(&j->server->devices, o->path, &o->file, &j->err)
+                      : fs_open_read(&j->server->devices, o->path, true, &o->file, &j->err);
+}
+
+static int fs_open_put_result(const struct fs_handle *h, struct buf *b) {
+    int r = buf_putz(b, "{\"handleId\":");
+    if (r == 0)
+        r = jsonw_str(b, (struct str){h->id, h->id_len});
+    return r < 0 ? r : buf_putc(b, '}');
+}
+
+static void fs_open_finish(struct fs_job *j) {
+    struct fs_open *o = container_of(j, struct fs_open, job);
+    if (j->r > 0) {
+        fs_confined_again(&o->confined, j);
+        return;
+    }
+    struct rpc_call *c = steal_ptr(&j->call);
+    j->held->file = o->file;
+    o->file = FS_FILE_NONE;
+    if (j->report != NULL) { /* told now, and again with what was written */
+        report_file_tell(j->report, NULL);
+        report_file_turn(j->report, "fs/close");
+        j->held->report = steal_ptr(&j->report);
+    }
+    struct buf *b = rpc_result_begin(c);
+    method_done(b, fs_open_put_result(j->held, b));
+    rpc_result_send(c);
+}
+
+static void fs_open_release(struct fs_job *j) {
+    struct fs_open *o = container_of(j, struct fs_open, job);
+    if (j->held->file.fd < 0 && j->held->conn != NULL) /* it could not be opened */
+        fs_handle_drop(j->held);
+    if (o->file.fd >= 0) /* nobody is there to have it */
+        fs_close_later(j->server, o->file.fd);
+    fs_confined_fini(&o->confined);
+    free(o->path);
+    free(o);
+}
+
+static int fs_check_new_handle(const struct fs_conn *f, struct str id, struct err *e) {
+    if (fs_handle_find(f, id) != NULL)
+        return err_about(e, ERR_INVALID_REQUEST, "file handle `", id, "` already exists");
+    if (f->handle_count >= FS_HANDLES_MAX)
+        return err_set(e, ERR_INVALID_REQUEST, "at most %d file handles may be open per connection",
+                       FS_HANDLES_MAX);
+    return 0;
+}
+
+enum rpc_outcome fs_open_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
+    (void)result;
+    struct fs_params *p = params;
+    struct fs_conn *f = fs_conn_get(c, e);
+    if (f == NULL || fs_check_handle_id(p->handle_id, e) < 0 ||
+        fs_check_new_handle(f, p->handle_id, e) < 0)
+        return RPC_ERROR;
+    int confined = fs_check(p, p->replace, e);
+    if (confined < 0)
+        return RPC_ERROR;
+    struct fs_open *o = calloc(1, sizeof *o);
+    enum fs_call_op op = p->replace ? FS_CALL_REPLACE : FS_CALL_READ;
+    if (o == NULL || (confined > 0 && fs_confined_init(&o->confined, c, p, op, e) < 0)) {
+        if (o == NULL)
+            err_os(e, ERR_INTERNAL, ENOMEM);
+        free(o);
+        return RPC_ERROR;
+    }
+    struct fs_handle *h = fs_handle_new(f, p->handle_id, e);
+    if (h == NULL) {
+        fs_confined_fini(&o->confined);
+        free(o);
+        return RPC_ERROR;
+    }
+    o->path = steal_ptr(&p->path.native);
+    o->replace = p->replace;
+    o->file = FS_FILE_NONE;
+    o->job.target.path[0] = o->path;
+    if (o->replace)
+        o->job.report = report_file_new(c, "fs/open", o->path, NULL, REPORT_NO_BYTES);
+    o->job.work = fs_open_work;
+    o->job.finish = fs_open_finish;
+    o->job.release = fs_open_release;
+    fs_hold(&o->job, h);
+    return fs_job_start(f, &o->job, c, e);
+}
+
+/* -- fs/readBlock -- */
+
+struct fs_read_block {
+    struct fs_job job;
+    struct fs_file file; /* of the handle, which is held */
+    uint64_t offset;
+    size_t len, got;
+    struct outq_seg *seg; /* owned */
+};
+
+static int fs_read_block_work(struct fs_job *j) {
+    struct fs_read_block *b = container_of(j, struct fs_read_block, job);
+    ssize_t n = fs_read_encoded(&b->file, b->offset, b->len, true, b->seg);
+    b->got = n > 0 ? (size_t)n : 0;
+    return (int)MIN(n, 0);
+}
+
+/* The result with `got` bytes, encoded in seg. */
+static void fs_read_block_put(struct rpc_call *c, struct buf *result, struct outq_seg *seg,
+                              bool eof) {
+    int r = buf_putz(result, "{\"chunk\":\"");
+    rpc_result_blob(c, seg);
+    if (r == 0)
+        r = buf_putz(result, eof ? "\",\"eof\":true}" : "\",\"eof\":false}");
+    (void)r; /* the buffer holds that much, always */
+}
+
+static void fs_read_block_finish(struct fs_job *j) {
+    struct fs_read_block *b = container_of(j, struct fs_read_block, job);
+    struct rpc_call *c = steal_ptr(&j->call);
+    fs_read_block_put(c, rpc_result_begin(c), steal_ptr(&b->seg), b->got < b->len);
+    rpc_result_send(c);
+}
+
+static void fs_read_block_release(struct fs_job *j) {
+    struct fs_read_block *b = container_of(j, struct fs_read_block, job);
+    /* A handle that cannot be read is of no more use. */
+    if (j->r < 0 && !j->job.refused && j->held->conn != NULL)
+        fs_handle_drop(j->held);
+    outq_seg_free(&j->server->conns.pool, b->seg);
+    free(b);
+}
+
+enum rpc_outcome fs_read_block_run(struct rpc_call *c, void *params, struct buf *result,
+                                   struct err *e) {
+    const struct fs_params *p = params;
+    if (fs_check_handle_id(p->handle_id, e) < 0)
+        return RPC_ERROR;
+    if (p->len < 1 || p->len > FS_BLOCK_MAX) {
+        err_set(e, ERR_INVALID_REQUEST, "file read block length must be between 1 and %u",
+                FS_BLOCK_MAX);
+        return RPC_ERROR;
+    }
+    struct fs_handle *h = fs_named_handle(c, p->handle_id, e);
+    if (h == NULL)
+        return RPC_ERROR;
+    struct server *s = h->conn->server;
+    size_t len = (size_t)p->len;
+    struct outq_seg *seg = outq_seg_new(&s->conns.pool, base64_encoded_len(len));
+    fs_used_blocks(s);
+    ssize_t n = -EAGAIN;
+    if (seg != NULL && fs_try_settle(&h->file))
+        n = fs_read_encoded(&h->file, p->offset, len, false, seg);
+    if (n >= 0) {
+        fs_read_block_put(c, result, seg, (size_t)n < len);
+        return RPC_DONE;
+    }
+    struct fs_read_block *b = seg != NULL ? calloc(1, sizeof *b) : NULL;
+    if (b == NULL) {
+        outq_seg_free(&s->conns.pool, seg);
+        err_os(e, ERR_INTERNAL, ENOMEM);
+        return RPC_ERROR;
+    }
+    seg->len = 0;
+    b->file = h->file;
+    b->offset = p->offset;
+    b->len = len;
+    b->seg = seg;
+    b->job.bytes = seg->cap;
+    b->job.target.site = b->file.site;
+    b->job.work = fs_read_block_work;
+    b->job.finish = fs_read_block_finish;
+    b->job.release = fs_read_block_release;
+    fs_hold(&b->job, h);
+    return fs_job_start(h->conn, &b->job, c, e);
+}
+
+/* -- fs/writeBlock -- */
+
+struct fs_write_block {
+    struct fs_job job;
+    int fd; /* of the handle, which is held */
+    uint64_t offset;
+    struct buf memory; /* that holds the data */
+    const void *data;
+    size_t n;
+};
+
+static int fs_write_block_work(struct fs_job *j) {
+    const struct fs_write_block *w = container_of(j, struct fs_write_block, job);
+    return fs_pwrite(w->fd, w->data, w->n, w->offset);
+}
+
+static void fs_write_block_finish(struct fs_job *j) {
+    struct rpc_call *c = steal_ptr(&j->call);
+    method_text(rpc_result_begin(c), "{}");
+    rpc_result_send(c);
+}
+
+static void fs_write_block_release(struct fs_job *j) {
+    struct fs_write_block *w = container_of(j, struct fs_write_block, job);
+    if (j->ran && j->r >= 0)
+        report_file_add(j->held->report, w->n);
+    spare_give(&j->server->conns.spare, &w->memory);
+    free(w);
+}
+
+static int fs_check_write_block(const struct fs_params *p, struct err *e) {
+    if (p->data.n < 1 || p->data.n > FS_BLOCK_MAX)
+        return err_set(e, ERR_INVALID_REQUEST, "file write block length must be between 1 and %u",
+                       FS_BLOCK_MAX);
+    if (p->offset > INT64_MAX || p->data.n > INT64_MAX - p->offset)
+        return err_set(e, ERR_INVALID_REQUEST,
+                       "file write range exceeds the signed 64-bit file offset limit");
+    return 0;
+}
+
+enum rpc_outcome fs_write_block_run(struct rpc_call *c, void *params, struct buf *result,
+                                    struct err *e) {
+    (void)result;
+    struct fs_params *p = params;
+    if (fs_check_handle_id(p->handle_id, e) < 0 || fs_check_write_block(p, e) < 0)
+        return RPC_ERROR;
+    struct fs_handle *h = fs_named_handle(c, p->handle_id, e);
+    if (h == NULL)
+        return RPC_ERROR;
+    if (fs_params_keep_data(p, c->message, e) < 0)
+        return RPC_ERROR;
+    struct fs_write_block *w = calloc(1, sizeof *w);
+    if (w == NULL) {
+        err_os(e, ERR_INTERNAL, ENOMEM);
+        return RPC_ERROR;
+    }
+    w->fd = h->file.fd;
+    w->offset = p->offset;
+    w->memory = p->memory;
+    p->memory = BUF_INIT(0);
+    w->data = p->data.p;
+    w->n = p->data.n;
+    w->job.bytes = w->memory.cap;
+    w->job.target.site = h->file.site;
+    w->job.work = fs_write_block_work;
+    w->job.finish = fs_write_block_finish;
+    w->job.release = fs_write_block_release;
+    fs_hold(&w->job, h);
+    return fs_job_start(h->conn, &w->job, c, e);
+}
+
+/* -- fs/close -- */
+
+enum rpc_outcome fs_close_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
+    const struct fs_params *p = params;
+    struct fs_conn *f = fs_conn_get(c, e);
+    if (f == NULL || fs_check_handle_id(p->handle_id, e) < 0)
+        return RPC_ERROR;
+    struct fs_handle *h = fs_handle_find(f, p->handle_id);
+    return h != NULL ? fs_handle_close(h, c, result, e) : method_text(result, "{}");
+}

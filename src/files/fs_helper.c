@@ -1,0 +1,355 @@
+#include "files/fs_helper.h"
+
+#include "base/log.h"
+#include "confine/fs_helper_main.h"
+#include "confine/fs_places.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#define HELPER_ARENA_MAX (8u << 20) /* of a decoded plan */
+
+struct fs_helper {
+    struct list node;     /* in session->helpers; unlinked: it is ending */
+    struct list all_node; /* in server->helpers */
+    struct server *server;
+    struct session *session; /* NULL: it is ending */
+    struct buf key;          /* the encoded plan */
+    struct arena arena;
+    struct plan plan;
+    unsigned refs; /* calls that use it */
+    struct spawn spawn;
+    struct synthlist *synth;
+    bool started;
+    struct loop_timer idle;
+
+    int (*report)(int channel, struct err *e);
+    _Atomic int channel; /* set once, when it is started */
+    atomic_bool broken;  /* it is of no more use */
+    atomic_bool retired; /* it has ended for another */
+    atomic_bool looked;  /* `places` is set: it may be started */
+
+    pthread_mutex_t lock;     /* of threads, for what follows and a whole exchange */
+    bool running;             /* it has reported */
+    struct fs_places *places; /* for which it was started; NULL: not looked yet */
+};
+
+/* -- life -- */
+
+static void helper_free(struct fs_helper *h) {
+    loop_timer_del(&h->server->loop, &h->idle);
+    sandbox_list_free(h->synth);
+    if (h->channel >= 0)
+        close(h->channel);
+    pthread_mutex_destroy(&h->lock);
+    buf_fini(&h->key);
+    arena_fini(&h->arena);
+    fs_places_free(h->places);
+    free(h);
+}
+
+static void helper_free_unused(struct fs_helper *h) {
+    if (h->refs == 0 && h->session == NULL && (!h->started || h->spawn.gone))
+        helper_free(h);
+}
+
+/* Takes it out of its session and kills it. */
+static void helper_end(struct fs_helper *h) {
+    if (h->session == NULL)
+        return;
+    list_remove(&h->node);
+    list_remove(&h->all_node);
+    h->session->helper_count--;
+    h->server->helper_count--;
+    h->session = NULL;
+    loop_timer_del(&h->server->loop, &h->idle);
+    if (h->channel >= 0)
+        shutdown(h->channel, SHUT_RDWR); /* whoever waits for an answer gets none */
+    if (h->started)
+        spawn_kill(&h->spawn, false);
+    helper_free_unused(h);
+}
+
+void fs_helpers_end(struct session *s) {
+    for (struct list *n; (n = list_first(&s->helpers)) != NULL;)
+        helper_end(list_entry(n, struct fs_helper, node));
+}
+
+static void helper_on_idle(struct loop_timer *t) {
+    struct fs_helper *h = container_of(t, struct fs_helper, idle);
+    if (h->refs == 0)
+        helper_end(h);
+}
+
+static void helper_on_change(struct spawn *c) {
+    struct fs_helper *h = container_of(c, struct fs_helper, spawn);
+    struct server *server = h->server;
+    if (c->gone) {
+        server->helpers_alive--;
+        h->refs++;
+        helper_end(h);
+        h->refs--;
+        helper_free_unused(h);
+        server_check_stopped(server);
+    } else if (c->seen == SUPERVISOR_EXITED || c->seen == SUPERVISOR_FAILED) {
+        helper_end(h);
+    }
+}
+
+void fs_helper_unref(struct fs_helper *h) {
+    h->refs--;
+    if (h->session == NULL)
+        helper_free_unused(h);
+    else if (h->refs == 0 && (h->broken || loop_timer_set(&h->server->loop, &h->idle,
+                                                          FS_HELPER_IDLE_MS * LOOP_MS) < 0))
+        helper_end(h);
+}
+
+/* -- the helpers of a session -- */
+
+static struct fs_helper *helper_use(struct fs_helper *h) {
+    h->refs++;
+    loop_timer_del(&h->server->loop, &h->idle);
+    list_remove(&h->node);
+    list_append(&h->session->helpers, &h->node);
+    list_remove(&h->all_node);
+    list_append(&h->server->helpers, &h->all_node);
+    return h;
+}
+
+/* Ends it unless it is making a call: those that are about to ask it will renew it. */
+static bool helper_retire(struct fs_helper *h) {
+    if (pthread_mutex_trylock(&h->lock) != 0)
+        return false;
+    h->retired = true;
+    pthread_mutex_unlock(&h->lock);
+    helper_end(h);
+    return true;
+}
+
+/* Ends the least recently used one that nobody uses, or else that is making no call. */
+static bool helper_retire_one(struct list *helpers, size_t node_offset) {
+    for (int used = 0; used < 2; used++) {
+        list_for_each(n, helpers) {
+            struct fs_helper *h = (struct fs_helper *)((char *)n - node_offset);
+            if ((used || h->refs == 0) && helper_retire(h))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Makes room for one more, if that is possible: what is making a call goes on. */
+static bool helper_make_room(struct session *s) {
+    struct server *server = s->server;
+    if (s->helper_count >= FS_HELPERS_MAX &&
+        !helper_retire_one(&s->helpers, offsetof(struct fs_helper, node)))
+        return false;
+    return server->helper_count < FS_HELPERS_TOTAL ||
+           helper_retire_one(&server->helpers, offsetof(struct fs_helper, all_node));
+}
+
+static struct fs_helper *helper_new(struct session *s, struct str key, struct err *e) {
+    struct fs_helper *h = calloc(1, sizeof *h);
+    if (h == NULL) {
+        err_os(e, ERR_INTERNAL, ENOMEM);
+        return NULL;
+    }
+    h->server = s->server;
+    h->channel = -1;
+    h->spawn.changed = helper_on_change;
+    h->idle.fn = helper_on_idle;
+    h->arena = ARENA_INIT(HELPER_ARENA_MAX);
+    h->key = BUF_INIT(PLAN_BYTES_MAX);
+    pthread_mutex_init(&h->lock, NULL);
+    int r = buf_put(&h->key, key.p, key.n);
+    if (r == 0)
+        r = plan_decode(buf_str(&h->key), &h->arena, &h->plan);
+    if (r < 0) {
+        helper_free(h);
+        err_os(e, ERR_INTERNAL, ENOMEM);
+        return NULL;
+    }
+    if (!helper_make_room(s)) {
+        helper_free(h);
+        err_os(e, ERR_INTERNAL, EAGAIN);
+        return NULL;
+    }
+    h->session = s;
+    s->helper_count++;
+    s->server->helper_count++;
+    list_append(&s->helpers, &h->node);
+    list_append(&s->server->helpers, &h->all_node);
+    return helper_use(h);
+}
+
+static struct fs_helper *helper_find(struct session *s, struct str key, struct err *e) {
+    list_for_each(n, &s->helpers) {
+        struct fs_helper *h = list_entry(n, struct fs_helper, node);
+        if (!h->broken && str_eq(buf_str(&h->key), key))
+            return helper_use(h);
+    }
+    return helper_new(s, key, e);
+}
+
+struct fs_helper *fs_helper_get(struct session *s, const struct plan *p, struct err *e) {
+    _cleanup_buf_ struct buf key = BUF_INIT(PLAN_BYTES_MAX);
+    int r = plan_encode(p, &key);
+    if (r == 0)
+        return helper_find(s, buf_str(&key), e);
+    err_os(e, ERR_INTERNAL, r == -ENOBUFS ? E2BIG : -r);
+    return NULL;
+}
+
+struct fs_helper *fs_helper_renew(struct session *s, struct fs_helper *h, struct err *e) {
+    helper_end(h);
+    return helper_find(s, buf_str(&h->key), e); /* another call may have renewed it already */
+}
+
+bool fs_helper_is_useless(const struct fs_helper *h) {
+    return h->broken || h->retired || h->session == NULL;
+}
+
+int fs_helper_start(struct fs_helper *h, struct err *e) {
+    struct sandbox_launch launch = SANDBOX_LAUNCH_INIT;
+    struct spawn_spec spec;
+    struct spawn_fds fds = {-1, -1, -1};
+    if (h->started || !h->looked)
+        return 0;
+    if (h->server->helpers_alive >= FS_HELPERS_ALIVE)
+        return err_os(e, ERR_INTERNAL, EAGAIN);
+    int r = sandbox_prepare_helper(&h->server->sandbox, &h->plan, &spec, &launch, e);
+    if (r == 0) {
+        r = spawn_start(&h->server->procs.spawner, &h->spawn, &spec, &fds);
+        if (r < 0)
+            err_os(e, ERR_INTERNAL, -r);
+    }
+    if (r == 0) {
+        h->started = true;
+        h->server->helpers_alive++;
+        h->report = launch.spawn.report;
+        h->synth = steal_ptr(&launch.spawn.synth);
+        h->channel = steal_fd(&launch.spawn.channel);
+    }
+    util_close_fd(&fds.out);
+    util_close_fd(&fds.err);
+    sandbox_launch_fini(&launch);
+    return r;
+}
+
+/* -- calls -- */
+
+static int helper_fail(struct fs_helper *h, const char *detail, struct err *e) {
+    h->broken = true;
+    err_set(e, ERR_INTERNAL, "fs sandbox helper failed: %s", detail);
+    return -EIO;
+}
+
+/* Waits for the word that it runs. 0 or -errno with e set. */
+static int helper_await(struct fs_helper *h, struct err *e) {
+    struct pollfd p = {.fd = h->channel, .events = POLLIN};
+    int r = 0;
+    while (r == 0 && !h->running) {
+        if (poll(&p, 1, -1) < 0 && errno != EINTR)
+            return helper_fail(h, strerror(errno), e);
+        r = h->report(h->channel, e);
+        h->running = r > 0;
+    }
+    if (r < 0)
+        h->broken = true;
+    return MIN(r, 0);
+}
+
+/* Puts what a memfd holds into the reply. */
+static int helper_read_memfd(struct fs_helper *h, int fd, struct fs_helper_reply *reply,
+                             struct err *e) {
+    struct stat st;
+    if (fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) < 0 || st.st_size < 0 ||
+        st.st_size > FS_RESULT_MAX)
+        return helper_fail(h, "a bad answer", e);
+    if (buf_reserve(&reply->text, (size_t)st.st_size) < 0)
+        return err_os(e, ERR_INTERNAL, ENOMEM);
+    ssize_t n = pread(fd, reply->text.p, (size_t)st.st_size, 0);
+    if (n != st.st_size)
+        return helper_fail(h, "a short answer", e);
+    reply->text.len = (size_t)n;
+    int r = fs_call_check_result(buf_str(&reply->text));
+    return r == -ENOMEM ? err_os(e, ERR_INTERNAL, ENOMEM)
+           : r < 0      ? helper_fail(h, "a bad answer", e)
+                        : 0;
+}
+
+static int helper_take(struct fs_helper *h, const struct fs_call_answer *a, int *fd,
+                       struct fs_helper_reply *reply, struct err *e) {
+    switch (a->kind) {
+    case FS_CALL_ERROR: err_about(e, a->code, "", a->text, ""); return -a->error;
+    case FS_CALL_TEXT:
+        return buf_put(&reply->text, a->text.p, a->text.n) < 0 ? err_os(e, ERR_INTERNAL, ENOMEM)
+                                                               : 0;
+    case FS_CALL_MEMFD: return helper_read_memfd(h, *fd, reply, e);
+    case FS_CALL_FILE: break;
+    }
+    reply->fd = steal_fd(fd);
+    return 0;
+}
+
+/* The answer to what was sent. */
+static int helper_hear(struct fs_helper *h, char *packet, size_t most,
+                       struct fs_helper_reply *reply, struct err *e) {
+    _cleanup_close_ int fd = -1;
+    struct fs_call_answer answer;
+    ssize_t n = fs_helper_receive(h->channel, packet, most, &fd);
+    if (n == -EMFILE)
+        return err_os(e, ERR_INTERNAL, EMFILE);
+    if (n <= 0)
+        return helper_fail(h, n == 0 || n == -ECONNRESET ? "it has ended" : "a bad answer", e);
+    int r = fs_call_answer_decode((struct str){packet, (size_t)n}, fd >= 0, &answer);
+    if (r == -ENOMEM)
+        return err_os(e, ERR_INTERNAL, ENOMEM);
+    return r < 0 ? helper_fail(h, "a bad answer", e) : helper_take(h, &answer, &fd, reply, e);
+}
+
+static int helper_exchange(struct fs_helper *h, struct str call, int data,
+                           struct fs_helper_reply *reply, struct err *e) {
+    const size_t most = sizeof(struct fs_call_head) + FS_CALL_TEXT_MAX;
+    _cleanup_free_ char *packet = malloc(most); /* first: what is sent must be heard */
+    if (packet == NULL)
+        return err_os(e, ERR_INTERNAL, ENOMEM);
+    bool sent = fs_helper_send(h->channel, call.p, call.n, (struct str){"", 0}, data) == 0;
+    if (!sent) /* it has ended, and knows nothing of this call */
+        h->broken = true;
+    return sent ? helper_hear(h, packet, most, reply, e) : FS_HELPER_RENEW;
+}
+
+/* With the lock held. */
+static int helper_call(struct fs_helper *h, struct str call, int data,
+                       struct fs_helper_reply *reply, struct err *e) {
+    if (h->retired)
+        return FS_HELPER_RETIRED;
+    struct fs_places *now = fs_places_look(&h->plan, h->places == NULL);
+    if (now == NULL)
+        return err_os(e, ERR_INTERNAL, ENOMEM);
+    if (h->places == NULL)
+        h->places = steal_ptr(&now);
+    else if (!fs_places_same(h->places, now))
+        h->broken = true;
+    fs_places_free(now);
+    h->looked = true;
+    if (h->broken)
+        return FS_HELPER_RENEW;
+    if (h->channel < 0)
+        return FS_HELPER_START;
+    int r = helper_await(h, e);
+    return r < 0 ? r : helper_exchange(h, call, data, reply, e);
+}
+
+int fs_helper_call(struct fs_helper *h, struct str call, int data, struct fs_helper_reply *reply,
+                   struct err *e) {
+    pthread_mutex_lock(&h->lock);
+    int r = helper_call(h, call, data, reply, e);
+    pthread_mutex_unlock(&h->lock);
+    return r;
+}

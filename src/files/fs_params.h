@@ -1,0 +1,62 @@
+#pragma once
+/* The parameters of the fs methods: one struct for all, a table of fields for each. */
+
+#include "base/arena.h"
+#include "fs/fs_walk.h"
+#include "json/jsondec.h"
+#include "net/conn.h"
+#include "sandbox/policy/profile.h"
+
+/* A path as it came, and what became of it. */
+struct fs_path {
+    struct str text;
+    char *native; /* owned; NULL when it names nothing on this host: then `why` says so */
+};
+
+struct fs_params {
+    struct fs_path path, destination; /* fs/copy and fs/rename: from, to */
+    struct str handle_id;
+    const struct json_node *mode_node; /* fs/open */
+    bool replace;                      /* fs/open: mode is "replace"; fs/rename */
+    uint64_t offset, len;
+    struct jsondec_base64 base64; /* as it came */
+    struct str data;              /* the same, decoded (fs_params_decode_data()) */
+    struct buf memory; /* in which it lies, once it has to last (fs_params_keep_data()); owned */
+    bool follow, recursive, force, atomic;
+    uint64_t max_bytes;
+    bool has_max_bytes;
+    uint64_t mode; /* fs/setPermissions */
+    struct fs_walk walk;
+    struct buf uri; /* fs/walk: of the path, as it came; owned */
+    const struct json_node *sandbox, *handle_sandbox;
+
+    struct err why; /* of a path without a native form */
+    struct arena arena;
+    struct profile *profile; /* in the arena; NULL = no sandbox */
+};
+
+int fs_read_file_decode(const struct json_node *params, void *out, struct err *e);
+int fs_write_file_decode(const struct json_node *params, void *out, struct err *e);
+int fs_open_decode(const struct json_node *params, void *out, struct err *e);
+int fs_read_block_decode(const struct json_node *params, void *out, struct err *e);
+int fs_write_block_decode(const struct json_node *params, void *out, struct err *e);
+int fs_close_decode(const struct json_node *params, void *out, struct err *e);
+int fs_create_directory_decode(const struct json_node *params, void *out, struct err *e);
+int fs_get_metadata_decode(const struct json_node *params, void *out, struct err *e);
+int fs_canonicalize_decode(const struct json_node *params, void *out, struct err *e);
+int fs_read_directory_decode(const struct json_node *params, void *out, struct err *e);
+int fs_walk_decode(const struct json_node *params, void *out, struct err *e);
+int fs_remove_decode(const struct json_node *params, void *out, struct err *e);
+int fs_copy_decode(const struct json_node *params, void *out, struct err *e);
+int fs_rename_decode(const struct json_node *params, void *out, struct err *e);
+int fs_set_permissions_decode(const struct json_node *params, void *out, struct err *e);
+
+/* Decodes `data`, in the message. 0, or -EINVAL with -32602 and the decoder's text. */
+MUST_CHECK int fs_params_decode_data(struct fs_params *p, struct err *e);
+
+/* Makes it last: takes over the memory of the message, or copies. 0 or -ENOMEM with e set. */
+MUST_CHECK int fs_params_keep_data(struct fs_params *p, const struct conn_message *m,
+                                   struct err *e);
+
+/* Gives back what decoded params own. */
+void fs_params_release(void *params);

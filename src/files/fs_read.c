@@ -1,0 +1,335 @@
+/*
+ * fs/readFile. Up to FS_FIRST_BYTES are read before the answer begins. A larger file is probed to
+ * its end next, without keeping what is read, so that errors are answers; then it is sent as it is
+ * read, chunk by chunk, never more than about 8 MB of it in memory. What fails in spite of that
+ * costs the call: the result is spoiled and the error follows it (FS_READ_CUT).
+ */
+#include "json/base64.h"
+#include "files/fs_api.h"
+#include "files/fs_confined.h"
+#include "app/methods.h"
+
+#include <errno.h>
+
+#define FS_PIECE 49152 /* bytes read at a time, for the sake of caches: a multiple of 3 */
+
+#define FS_READ_BEFORE "{\"dataBase64\":\""
+
+/*
+ * Spoils a result of which a part was sent, for any reader: text that is no Base64, for one that
+ * takes the first of two members with one name, and null for one that takes the last.
+ */
+#define FS_READ_CUT "!\",\"dataBase64\":null}"
+
+/* Some files of /proc are read by records of 8 bytes, Base64 is made of 3. */
+#define FS_RECORD 24u
+
+struct fs_read {
+    struct fs_job job;
+    char *path; /* owned */
+    bool follow;
+    uint64_t limit; /* bytes that may be read */
+    struct fs_file file;
+    uint64_t at;            /* bytes read */
+    struct outq_seg *chain; /* to fill, or filled and not queued; owned */
+    uint64_t end;           /* bytes that are there, probed or limit */
+    bool eof;
+    bool probed;
+    bool streaming;
+    struct fs_confined confined;
+};
+
+ssize_t fs_read_encoded(const struct fs_file *f, uint64_t offset, size_t n, bool wait,
+                        struct outq_seg *seg) {
+    char piece[FS_PIECE];
+    size_t done = 0;
+    while (done < n) {
+        size_t want = MIN(n - done, sizeof piece);
+        ssize_t r = wait ? fs_pread(f->fd, piece, want, offset + done)
+                         : fs_try_pread(f, piece, want, offset + done);
+        if (r < 0)
+            return r;
+        seg->len += base64_encode(seg->data + seg->len, piece, (size_t)r);
+        done += (size_t)r;
+        if ((size_t)r < want)
+            break;
+    }
+    return (ssize_t)done;
+}
+
+static void fs_on_trim(struct loop_timer *t) {
+    outq_pool_trim(&container_of(t, struct server, trim_timer)->conns.pool);
+}
+
+void fs_used_blocks(struct server *s) {
+    s->trim_timer.fn = fs_on_trim;
+    if (s->trim_timer.pos == 0)
+        (void)!loop_timer_set(&s->loop, &s->trim_timer, FS_TRIM_MS * LOOP_MS);
+}
+
+static int fs_read_too_large(uint64_t limit, struct err *e) {
+    return err_set(e, ERR_INVALID_REQUEST, "file is too large to read: limit is %llu bytes",
+                   (unsigned long long)limit);
+}
+
+/* -- in a thread -- */
+
+static int fs_read_open(struct fs_job *j) {
+    struct fs_read *r = container_of(j, struct fs_read, job);
+    if (r->confined.helper != NULL)
+        return fs_confined_open(&r->confined, &r->file, &j->err);
+    return fs_open_read(&j->server->devices, r->path, r->follow, &r->file, &j->err);
+}
+
+static int fs_read_fill(struct fs_job *j) {
+    struct fs_read *r = container_of(j, struct fs_read, job);
+    for (struct outq_seg *s = r->chain; s != NULL && !r->eof; s = s->next) {
+        size_t want = MIN(s->cap / 4 * 3, (size_t)FS_CHUNK);
+        if (s->len > 0) /* filled before */
+            continue;
+        if (r->file.size <= r->at)
+            want -= want % FS_RECORD;
+        if (r->probed)
+            want = (size_t)MIN((uint64_t)want, r->end - r->at);
+        ssize_t n = fs_read_encoded(&r->file, r->at, want, true, s);
+        if (n < 0)
+            return (int)n;
+        r->at += (uint64_t)n;
+        r->eof = (size_t)n < want || (r->probed && r->at == r->end);
+    }
+    return r->at > r->limit ? fs_read_too_large(r->limit, &j->err) : 0;
+}
+
+/* Learns whether the next part can be read, and whether it is the last one. */
+static int fs_read_probe(struct fs_job *j) {
+    struct fs_read *r = container_of(j, struct fs_read, job);
+    ssize_t n = fs_probe(r->file.fd, FS_PROBE, r->end);
+    if (n < 0)
+        return (int)n;
+    r->end += (uint64_t)n;
+    r->probed = n < FS_PROBE;
+    return r->end > r->limit ? fs_read_too_large(r->limit, &j->err) : 0;
+}
+
+/* -- in the loop -- */
+
+static void fs_read_release(struct fs_job *j) {
+    struct fs_read *r = container_of(j, struct fs_read, job);
+    outq_seg_free(&j->server->conns.pool, r->chain);
+    if (r->file.fd >= 0 && fs_closes_fast(&r->file))
+        close(r->file.fd);
+    else if (r->file.fd >= 0)
+        fs_close_later(j->server, r->file.fd);
+    fs_confined_fini(&r->confined);
+    free(r->path);
+    free(r);
+}
+
+/* How much to read: what is expected to follow, one byte more to see the end. */
+static uint64_t fs_read_next(const struct fs_read *r) {
+    uint64_t left = r->probed              ? r->end - r->at
+                    : r->file.size > r->at ? r->file.size - r->at + 1
+                                           : 1;
+    uint64_t most = r->streaming ? FS_CHUNK : FS_FIRST_BYTES - MIN(r->at, FS_FIRST_BYTES - 1);
+    return MIN(MAX(left, (uint64_t)FS_QUICK_MAX), most);
+}
+
+/* Adds room for so many bytes. */
+static int fs_read_add_room(struct fs_read *r, uint64_t want) {
+    struct outq_seg **tail = &r->chain;
+    while (*tail != NULL)
+        tail = &(*tail)->next;
+    while (want > 0) {
+        size_t n = (size_t)MIN(want, (uint64_t)FS_CHUNK);
+        *tail = outq_seg_new(&r->job.server->conns.pool, base64_encoded_len(n));
+        if (*tail == NULL)
+            return -ENOMEM;
+        tail = &(*tail)->next;
+        want -= n;
+    }
+    fs_used_blocks(r->job.server);
+    return 0;
+}
+
+/* An answer that cannot be given for lack of memory. */
+static void fs_read_no_memory(struct fs_read *r) {
+    struct rpc_call *c = steal_ptr(&r->job.call);
+    _cleanup_err_ struct err e = ERR_INIT;
+    err_os(&e, ERR_INTERNAL, ENOMEM);
+    if (r->streaming)
+        rpc_stream_fail(c, r->job.cut, &e);
+    else
+        rpc_fail(c, &e);
+}
+
+static void fs_read_answer(struct fs_read *r) {
+    struct rpc_call *c = steal_ptr(&r->job.call);
+    struct buf *b = rpc_result_begin(c);
+    int put = buf_putz(b, FS_READ_BEFORE);
+    rpc_result_blob(c, steal_ptr(&r->chain));
+    if (put == 0)
+        put = buf_putz(b, "\"}");
+    rpc_result_send(c);
+    (void)put; /* the buffer holds that much, always */
+}
+
+/* Reads on when there is room for it; else rpc_call.room will. */
+static void fs_read_on(struct fs_read *r) {
+    struct rpc_call *c = r->job.call;
+    uint64_t want = fs_read_next(r);
+    size_t more = base64_encoded_len((size_t)want);
+    r->job.pause = true;
+    if (r->streaming ? c->peer->conn->outq.bytes > FS_AHEAD : !rpc_may_hold(c, more))
+        return;
+    rpc_hold(c, c->held + more);
+    if (fs_read_add_room(r, want) < 0) {
+        fs_read_no_memory(r);
+        r->job.pause = false;
+        return;
+    }
+    fs_job_queue(&r->job);
+}
+
+static void fs_read_finish(struct fs_job *j);
+
+/* Before a stream begins. */
+static void fs_read_begin_probe(struct fs_read *r) {
+    r->end = r->at;
+    r->job.work = fs_read_probe;
+    r->job.finish = fs_read_finish;
+    fs_job_queue(&r->job);
+}
+
+/* Hands on what was read. */
+static void fs_read_pass(struct fs_read *r) {
+    struct rpc_call *c = r->job.call;
+    if (r->eof && !r->streaming) {
+        fs_read_answer(r);
+    } else if (r->eof) {
+        r->job.call = NULL;
+        rpc_stream_end(c, steal_ptr(&r->chain), "\"}");
+    } else if (r->streaming) {
+        rpc_stream_put(c, steal_ptr(&r->chain));
+        rpc_hold(c, 0);
+        fs_read_on(r);
+    } else if (r->at < FS_FIRST_BYTES) {
+        fs_read_on(r);
+    } else if (!r->probed) {
+        fs_read_begin_probe(r);
+    } else if (rpc_stream_begin(c, STR_LIT(FS_READ_BEFORE), r->chain)) {
+        r->chain = NULL;
+        r->streaming = true;
+        rpc_hold(c, 0);
+        fs_read_on(r);
+    } else {
+        r->job.pause = true; /* until the other stream has ended */
+    }
+}
+
+static void fs_read_finish(struct fs_job *j) {
+    struct fs_read *r = container_of(j, struct fs_read, job);
+    if (j->work == fs_read_probe && !r->probed) {
+        fs_job_queue(j);
+        return;
+    }
+    if (j->work == fs_read_probe) {
+        j->work = fs_read_fill;
+        r->eof = r->at == r->end;
+    }
+    fs_read_pass(r);
+}
+
+static void fs_read_room(struct rpc_call *c) {
+    struct fs_read *r = container_of((struct fs_job *)c->user, struct fs_read, job);
+    if (r->job.state != FS_JOB_PAUSED)
+        return;
+    r->job.pause = false;
+    if (r->chain != NULL)
+        fs_read_pass(r);
+    else
+        fs_read_on(r);
+    if (!r->job.pause)
+        fs_job_free(&r->job);
+}
+
+/* The file is open: checks its size and begins to read. */
+static void fs_read_opened(struct fs_job *j) {
+    struct fs_read *r = container_of(j, struct fs_read, job);
+    if (j->r > 0) {
+        fs_confined_again(&r->confined, j);
+        return;
+    }
+    if (r->file.size > r->limit) {
+        fs_read_too_large(r->limit, &j->err);
+        rpc_fail(steal_ptr(&j->call), &j->err);
+        return;
+    }
+    j->target = (struct fs_target){.site = r->file.site};
+    j->work = fs_read_fill;
+    j->finish = fs_read_finish;
+    fs_read_on(r);
+}
+
+/* A small file whose content is cached: RPC_LATER when it is not. */
+static enum rpc_outcome fs_read_quick(const struct fs_file *f, struct buf *result) {
+    char data[FS_QUICK_MAX];
+    if (f->size > FS_QUICK_MAX)
+        return RPC_LATER;
+    ssize_t n = fs_try_pread(f, data, (size_t)f->size, 0); /* as it was when it was opened */
+    if (n < 0)
+        return RPC_LATER;
+    size_t len = base64_encoded_len((size_t)n);
+    int r = buf_putz(result, FS_READ_BEFORE);
+    if (r == 0)
+        r = buf_reserve(result, len);
+    if (r == 0)
+        result->len += base64_encode(result->p + result->len, data, (size_t)n);
+    return method_done(result, r < 0 ? r : buf_putz(result, "\"}"));
+}
+
+enum rpc_outcome fs_read_file_run(struct rpc_call *c, void *params, struct buf *result,
+                                  struct err *e) {
+    struct fs_params *p = params;
+    struct server *s = server_of_peer(c->peer);
+    int confined = fs_check(p, false, e);
+    if (confined < 0)
+        return RPC_ERROR;
+    uint64_t limit = p->has_max_bytes ? MIN(p->max_bytes, FS_FILE_MAX) : FS_FILE_MAX;
+    struct fs_file file = FS_FILE_NONE;
+    if (p->follow && confined == 0 && fs_try_open_read(&s->devices, p->path.native, &file) == 0 &&
+        file.size <= limit && fs_read_quick(&file, result) == RPC_DONE) {
+        close(file.fd);
+        return RPC_DONE;
+    }
+    struct fs_conn *f = fs_conn_get(c, e);
+    struct fs_read *r = f != NULL ? calloc(1, sizeof *r) : NULL;
+    if (r == NULL) {
+        util_close_fd(&file.fd);
+        err_os(e, ERR_INTERNAL, ENOMEM);
+        return RPC_ERROR;
+    }
+    if (confined > 0 && fs_confined_init(&r->confined, c, p, FS_CALL_READ, e) < 0) {
+        free(r);
+        return RPC_ERROR;
+    }
+    r->path = steal_ptr(&p->path.native);
+    r->follow = p->follow;
+    r->limit = limit;
+    r->file = file;
+    r->job.target = (struct fs_target){.path = {r->path}, .nofollow = !r->follow};
+    r->job.work = fs_read_open;
+    r->job.finish = fs_read_opened;
+    r->job.release = fs_read_release;
+    r->job.cut = FS_READ_CUT;
+    if (fs_job_keep(f, &r->job, c, e) < 0)
+        return RPC_ERROR;
+    r->job.call->room = fs_read_room;
+    if (file.fd < 0) {
+        fs_job_queue(&r->job);
+    } else {
+        fs_read_opened(&r->job);
+        if (r->job.state == FS_JOB_PAUSED && !r->job.pause)
+            fs_job_free(&r->job);
+    }
+    return RPC_LATER;
+}

@@ -1,0 +1,23 @@
+#pragma once
+/*
+ * Raw files over HTTP: GET, HEAD and PUT /v1/files?path=PATH. Every blocking step is a job of the
+ * pool, one at a time per transfer: opening, sending (sendfile) until the socket is full, writing
+ * what has been received. A PUT replaces the file as a whole (fs/fs_atomic.h).
+ *
+ * A small file is read before its answer begins, so that a failure is an answer, and because files
+ * of the kernel (/proc, /sys) do not know their size.
+ *
+ * Maxima: HTTP_FILES_CHUNK bytes are held, received or read, and HTTP_FILES_TURN sent, per job.
+ */
+
+#include "app/server.h"
+
+#define HTTP_FILES_CHUNK (1u << 20)
+#define HTTP_FILES_SMALL 65536 /* bytes of a file that is read first */
+#define HTTP_FILES_TURN (8u << 20)
+
+/* The events of connections that serve such requests (net/conn.h). */
+void http_files_request(struct conn *c, const struct http_request *r, const struct http_answer *a);
+void http_files_body(struct conn *c);
+void http_files_writable(struct conn *c);
+void http_files_cut(struct conn *c);

@@ -1,0 +1,211 @@
+#include "process/attach.h"
+
+#include "app/methods.h"
+#include "process/notify.h"
+#include "process/params.h"
+#include "ops/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+struct attach {
+    struct list node; /* in job->views */
+    struct list view; /* in viewer->views */
+    struct job *job;
+    struct session *viewer;
+    struct loop_task start; /* the first events follow the answer */
+    uint64_t id;            /* from 1, per server */
+    uint64_t seen;          /* seq of the last event delivered or reported as a gap */
+    bool told;              /* something was delivered */
+};
+
+static void attach_free(struct attach *a) {
+    loop_task_del(&a->start);
+    list_remove(&a->node);
+    list_remove(&a->view);
+    free(a);
+}
+
+static struct notify_to attach_to(const struct attach *a) {
+    return (struct notify_to){a->viewer->peer->conn, a->id};
+}
+
+/* Reports that events seen+1 .. next-1 were evicted. */
+static void attach_gap(struct attach *a, uint64_t next) {
+    char rest[80];
+    int n = snprintf(rest, sizeof rest, ",\"fromSeq\":%" PRIu64 ",\"toSeq\":%" PRIu64, a->seen + 1,
+                     next - 1);
+    notify_event(attach_to(a), a->job, "process/attachGap", (struct str){rest, (size_t)n});
+}
+
+/* Delivers the next event, if there is one. Whether there was. */
+static bool attach_step(struct attach *a) {
+    const struct job *j = a->job;
+    const struct proc *p = &j->proc;
+    size_t i = outlog_find(&p->log, a->seen);
+    const struct outlog_chunk *c = i < p->log.count ? outlog_at(&p->log, i) : NULL;
+    uint64_t next = c ? c->seq : UINT64_MAX;
+    if (p->exited_seq > a->seen)
+        next = MIN(next, p->exited_seq);
+    if (p->closed_seq > a->seen)
+        next = MIN(next, p->closed_seq);
+    if (next == UINT64_MAX)
+        return false;
+    if (next > a->seen + 1)
+        attach_gap(a, next);
+    if (c != NULL && c->seq == next)
+        notify_output(attach_to(a), j, next, c->stream, job_chunk_bytes(j, c), c->len);
+    else if (next == p->exited_seq)
+        notify_exited(attach_to(a), j, next);
+    else
+        notify_closed(attach_to(a), j, next);
+    a->seen = next;
+    a->told = true;
+    return true;
+}
+
+static void attach_pump(struct attach *a) {
+    while (conn_backlog(a->viewer->peer->conn) < CONN_OUT_HIGH && attach_step(a))
+        ;
+    uint64_t closed = a->job->proc.closed_seq;
+    if (closed == 0 || a->seen < closed)
+        return;
+    if (!a->told) /* it asked for what comes behind the end */
+        notify_event(attach_to(a), a->job, "process/detached", (struct str){NULL, 0});
+    attach_free(a);
+}
+
+static void attach_on_start(struct loop_task *t) {
+    attach_pump(container_of(t, struct attach, start));
+}
+
+void attach_wake(struct job *j) {
+    list_for_each(n, &j->views) {
+        struct attach *a = list_entry(n, struct attach, node);
+        if (!a->start.queued)
+            attach_pump(a);
+    }
+}
+
+void attach_resume(struct session *s) {
+    list_for_each(n, &s->views) {
+        attach_pump(list_entry(n, struct attach, view));
+    }
+}
+
+void attach_end_job(struct job *j) {
+    for (struct list *n; (n = list_first(&j->views)) != NULL;) {
+        struct attach *a = list_entry(n, struct attach, node);
+        notify_event(attach_to(a), j, "process/detached", (struct str){NULL, 0});
+        attach_free(a);
+    }
+}
+
+void attach_end_session(struct session *s) {
+    for (struct list *n; (n = list_first(&s->views)) != NULL;)
+        attach_free(list_entry(n, struct attach, view));
+}
+
+/* -- process/attach -- */
+
+struct attach_params {
+    struct str session_id, process_id;
+    uint64_t after;
+};
+
+static const struct jsondec_field attach_fields[] = {
+    PARAM(attach_params, session_id, "sessionId", JSONDEC_STR),
+    PARAM(attach_params, process_id, "processId", JSONDEC_STR),
+    PARAM_OPT(attach_params, after, "afterSeq", JSONDEC_U64, JSONDEC_NULLABLE),
+};
+static const struct jsondec_struct attach_struct = PARAM_STRUCT("AttachParams", attach_fields);
+
+int attach_decode(const struct json_node *params, void *out, struct err *e) {
+    *(struct attach_params *)out = (struct attach_params){0};
+    return jsondec(&attach_struct, params, out, e);
+}
+
+static size_t attach_count(const struct list *head) {
+    size_t n = 0;
+    list_for_each(it, head) {
+        n++;
+    }
+    return n;
+}
+
+/* The job to watch, or NULL with e set. */
+static struct job *attach_find(struct server *srv, const struct attach_params *p, struct err *e) {
+    if (!srv->opt->allow_attach) {
+        err_set(e, ERR_INVALID_REQUEST, "attach is not allowed on this server");
+        return NULL;
+    }
+    struct hash_node *n = hash_find(&srv->sessions, p->session_id);
+    if (n == NULL) {
+        err_about(e, ERR_INVALID_REQUEST, "unknown session id ", p->session_id, "");
+        return NULL;
+    }
+    struct job *j = job_find(container_of(n, struct session, node), p->process_id);
+    if (j == NULL)
+        err_about(e, ERR_INVALID_REQUEST, "unknown process id ", p->process_id, "");
+    return j;
+}
+
+enum rpc_outcome attach_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
+    const struct attach_params *p = params;
+    struct server *srv = server_of_peer(c->peer);
+    struct session *viewer = c->peer->user;
+    struct job *j = attach_find(srv, p, e);
+    if (j == NULL)
+        return RPC_ERROR;
+    if (attach_count(&j->views) >= ATTACH_PER_JOB ||
+        attach_count(&viewer->views) >= ATTACH_PER_SESSION) {
+        err_set(e, ERR_INVALID_REQUEST,
+                "too many viewers (limit %d per process, %d per connection)", ATTACH_PER_JOB,
+                ATTACH_PER_SESSION);
+        return RPC_ERROR;
+    }
+    struct attach *a = calloc(1, sizeof *a);
+    if (a == NULL) {
+        err_os(e, ERR_INTERNAL, ENOMEM);
+        return RPC_ERROR;
+    }
+    *a = (struct attach){.job = j, .viewer = viewer, .id = ++srv->last_attach_id};
+    a->seen = p->after;
+    a->start.fn = attach_on_start;
+    list_append(&j->views, &a->node);
+    list_append(&viewer->views, &a->view);
+    loop_defer(&srv->loop, &a->start);
+    report_attach(c, j);
+    return method_done(result, buf_putf(result, "{\"attachId\":%" PRIu64 "}", a->id));
+}
+
+/* -- process/detach -- */
+
+struct detach_params {
+    uint64_t attach_id;
+};
+
+static const struct jsondec_field detach_fields[] = {
+    PARAM(detach_params, attach_id, "attachId", JSONDEC_U64),
+};
+static const struct jsondec_struct detach_struct = PARAM_STRUCT("DetachParams", detach_fields);
+
+int detach_decode(const struct json_node *params, void *out, struct err *e) {
+    *(struct detach_params *)out = (struct detach_params){0};
+    return jsondec(&detach_struct, params, out, e);
+}
+
+enum rpc_outcome detach_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
+    (void)e;
+    const struct detach_params *p = params;
+    struct session *viewer = c->peer->user;
+    list_for_each(n, &viewer->views) {
+        struct attach *a = list_entry(n, struct attach, view);
+        if (a->id == p->attach_id) {
+            attach_free(a);
+            break;
+        }
+    }
+    return method_text(result, "{}");
+}

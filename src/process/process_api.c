@@ -1,0 +1,202 @@
+#include "process/process_api.h"
+
+#include "json/base64.h"
+#include "app/methods.h"
+#include "process/params.h"
+#include "ops/report.h"
+#include "process/start.h"
+#include "process/variant.h"
+
+#include <errno.h>
+
+/* -- process/read, process/wait -- */
+
+struct read_params {
+    struct str process_id;
+    uint64_t after, max_bytes, wait_ms;
+    bool limited;
+};
+
+static const struct jsondec_field read_fields[] = {
+    PARAM(read_params, process_id, "processId", JSONDEC_STR),
+    PARAM_OPT(read_params, after, "afterSeq", JSONDEC_U64, JSONDEC_NULLABLE),
+    PARAM_HAS(read_params, max_bytes, limited, "maxBytes", JSONDEC_USIZE, JSONDEC_NULLABLE),
+    PARAM_OPT(read_params, wait_ms, "waitMs", JSONDEC_U64, JSONDEC_NULLABLE),
+};
+static const struct jsondec_struct read_struct = PARAM_STRUCT("ReadParams", read_fields);
+
+int read_decode(const struct json_node *params, void *out, struct err *e) {
+    *(struct read_params *)out = (struct read_params){.max_bytes = UINT64_MAX};
+    return jsondec(&read_struct, params, out, e);
+}
+
+/* Answers now, or when there is something to say, or when the time is up. */
+static enum rpc_outcome query_run(struct rpc_call *c, struct str id, const struct job_query *q,
+                                  uint64_t wait_ms, struct buf *result, struct err *e) {
+    struct job *j = method_job(c, id, e);
+    if (j == NULL)
+        return RPC_ERROR;
+    bool ready = job_ready(j, q);
+    if (wait_ms == 0 || ready)
+        return method_done(result, job_put_answer(j, q, !ready, result));
+    return job_wait_for(j, c, q, wait_ms, e) < 0 ? RPC_ERROR : RPC_LATER;
+}
+
+enum rpc_outcome read_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
+    const struct read_params *p = params;
+    struct job_query q = {JOB_UNTIL_NEWS, p->after, p->max_bytes, p->limited};
+    return query_run(c, p->process_id, &q, p->wait_ms, result, e);
+}
+
+struct wait_params {
+    struct str process_id;
+    const struct json_node *until_node;
+    uint64_t wait_ms;
+    enum job_until until;
+};
+
+static const struct jsondec_field wait_fields[] = {
+    PARAM(wait_params, process_id, "processId", JSONDEC_STR),
+    PARAM_OPT(wait_params, until_node, "until", JSONDEC_NODE, JSONDEC_NULLABLE),
+    PARAM_OPT(wait_params, wait_ms, "waitMs", JSONDEC_U64, JSONDEC_NULLABLE),
+};
+static const struct jsondec_struct wait_struct = PARAM_STRUCT("WaitParams", wait_fields);
+
+int wait_decode(const struct json_node *params, void *out, struct err *e) {
+    static const char *const names[] = {"closed", "exited"};
+    static const struct variant_set events = {"WaitUntil", names, ARRAY_LEN(names)};
+    struct wait_params *p = out;
+    *p = (struct wait_params){.wait_ms = UINT64_MAX, .until = JOB_UNTIL_CLOSED};
+    int r = jsondec(&wait_struct, params, out, e);
+    if (r < 0 || p->until_node == NULL)
+        return r;
+    r = variant_name(p->until_node, &events, e);
+    if (r == 1)
+        p->until = JOB_UNTIL_EXITED;
+    return MIN(r, 0);
+}
+
+enum rpc_outcome wait_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
+    const struct wait_params *p = params;
+    struct job_query q = {.until = p->until};
+    return query_run(c, p->process_id, &q, p->wait_ms, result, e);
+}
+
+/* -- process/write, process/closeStdin -- */
+
+struct write_params {
+    struct str process_id, write_id;
+    struct jsondec_base64 chunk; /* as it came */
+    struct str data;             /* decoded, in its place */
+    bool has_write_id, close;
+};
+
+static int write_check_chunk(const struct json_node *v, struct err *e) {
+    return (int)MIN(base64_decode_rest((char *)v->p, v->n, v->count, e), 0);
+}
+
+static const struct jsondec_field write_fields[] = {
+    PARAM(write_params, process_id, "processId", JSONDEC_STR),
+    PARAM_CHECKED(write_params, chunk, "chunk", JSONDEC_BASE64, write_check_chunk),
+    PARAM_HAS(write_params, write_id, has_write_id, "writeId", JSONDEC_STR, 0),
+    PARAM_OPT(write_params, close, "closeStdin", JSONDEC_BOOL, JSONDEC_NULLABLE),
+};
+static const struct jsondec_struct write_struct = PARAM_STRUCT("WriteParams", write_fields);
+
+int write_decode(const struct json_node *params, void *out, struct err *e) {
+    struct write_params *p = out;
+    *p = (struct write_params){0};
+    int r = jsondec(&write_struct, params, out, e);
+    if (r < 0)
+        return r;
+    ssize_t n = base64_decode_rest(p->chunk.p, p->chunk.n, p->chunk.packed, e);
+    if (n < 0)
+        return (int)n;
+    p->data = (struct str){p->chunk.p, (size_t)n};
+    return 0;
+}
+
+static const struct jsondec_field close_stdin_fields[] = {
+    PARAM(write_params, process_id, "processId", JSONDEC_STR),
+    PARAM_HAS(write_params, write_id, has_write_id, "writeId", JSONDEC_STR, JSONDEC_NULLABLE),
+};
+static const struct jsondec_struct close_stdin_struct =
+    PARAM_STRUCT("CloseStdinParams", close_stdin_fields);
+
+int close_stdin_decode(const struct json_node *params, void *out, struct err *e) {
+    *(struct write_params *)out = (struct write_params){.close = true};
+    return jsondec(&close_stdin_struct, params, out, e);
+}
+
+static enum rpc_outcome input_run(struct rpc_call *c, const struct write_params *p,
+                                  struct buf *result, struct err *e) {
+    static const char *const answers[] = {
+        [JOB_WRITE_ACCEPTED] = "{\"status\":\"accepted\"}",
+        [JOB_WRITE_STDIN_CLOSED] = "{\"status\":\"stdinClosed\"}",
+        [JOB_WRITE_STARTING] = "{\"status\":\"starting\"}",
+    };
+    static const char *const words[] = {
+        [JOB_WRITE_ACCEPTED] = "accepted", [JOB_WRITE_STDIN_CLOSED] = "stdinClosed",
+        [JOB_WRITE_STARTING] = "starting", [JOB_WRITE_FAILED] = "failed",
+        [JOB_WRITE_WAITING] = "waiting",
+    };
+    if (p->has_write_id && p->write_id.n == 0) {
+        err_set(e, ERR_INVALID_PARAMS, "writeId must not be empty");
+        return RPC_ERROR;
+    }
+    struct job *j = job_find(c->peer->user, p->process_id);
+    if (j == NULL)
+        return method_text(result, "{\"status\":\"unknownProcess\"}");
+    struct job_input in = {.data = p->data, .close = p->close};
+    if (p->has_write_id)
+        in.write_id = p->write_id;
+    enum job_write_status s = job_write(j, c, &in, e);
+    report_write(c, j, p->data.n, p->close, words[s]);
+    if (s == JOB_WRITE_FAILED)
+        return RPC_ERROR;
+    return s == JOB_WRITE_WAITING ? RPC_LATER : method_text(result, answers[s]);
+}
+
+enum rpc_outcome write_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
+    return input_run(c, params, result, e);
+}
+
+enum rpc_outcome close_stdin_run(struct rpc_call *c, void *params, struct buf *result,
+                                 struct err *e) {
+    return input_run(c, params, result, e);
+}
+
+/* -- process/resize -- */
+
+struct resize_params {
+    struct str process_id;
+    struct start_size size;
+};
+
+static const struct jsondec_field resize_fields[] = {
+    PARAM(resize_params, process_id, "processId", JSONDEC_STR),
+    PARAM_SUB(resize_params, size, "size", &start_size_struct, JSONDEC_REQUIRED),
+};
+static const struct jsondec_struct resize_struct = PARAM_STRUCT("ResizeParams", resize_fields);
+
+int resize_decode(const struct json_node *params, void *out, struct err *e) {
+    struct resize_params *p = out;
+    *p = (struct resize_params){0};
+    int r = jsondec(&resize_struct, params, out, e);
+    return r < 0 ? r : start_check_size(&p->size, e);
+}
+
+enum rpc_outcome resize_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
+    const struct resize_params *p = params;
+    struct job *j = method_job(c, p->process_id, e);
+    if (j == NULL)
+        return RPC_ERROR;
+    int r = proc_resize(&j->proc, p->size.rows, p->size.cols);
+    if (r == 0)
+        return method_text(result, "{}");
+    if (r == -ENOTTY)
+        err_about(e, ERR_INVALID_PARAMS, "process ", j->id, " is not attached to a PTY");
+    else
+        err_os(e, ERR_INTERNAL, -r);
+    return RPC_ERROR;
+}

@@ -1,0 +1,72 @@
+#include "process/sandbox_members.h"
+
+#define MEMBERS_NAME_MAX 64 /* bytes of a name that are looked at */
+
+/* Parts of names, in small letters and without `_` and `-`. */
+static const char *const members_words[] = {
+    "sandbox",      "permission",      "confine",          "isolat",
+    "landlock",     "seccomp",         "networkpolicy",    "networkaccess",
+    "networkmode",  "networkrestrict", "filesystempolicy", "filesystemaccess",
+    "writableroot", "readableroot",    "readonlyaccess",   "managednetwork",
+};
+
+/* What may stand beside a `sandboxPolicy`, as members of a context of that time. */
+static const char *const members_policy[] = {
+    "sandboxPolicy",         "sandboxPolicyCwd",  "fileSystemSandboxPolicy",
+    "additionalPermissions", "useLegacyLandlock",
+};
+
+static bool members_is_listed(struct str name, const char *const *list, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (str_eqz(name, list[i]))
+            return true;
+    }
+    return false;
+}
+
+static bool members_is_known(struct str name, const struct jsondec_struct *known) {
+    for (size_t i = 0; i < known->count; i++) {
+        if (str_eqz(name, known->fields[i].name))
+            return true;
+    }
+    return false;
+}
+
+/* Whether a name sounds like confinement. */
+static bool members_asks(struct str name) {
+    char folded[MEMBERS_NAME_MAX + 1];
+    size_t n = 0;
+    for (size_t i = 0; i < name.n && n < MEMBERS_NAME_MAX; i++) {
+        char c = name.p[i];
+        if (c != '_' && c != '-')
+            folded[n++] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    }
+    folded[n] = '\0';
+    for (size_t i = 0; i < ARRAY_LEN(members_words); i++) {
+        if (memmem(folded, n, members_words[i], strlen(members_words[i])) != NULL)
+            return strncmp(folded, "windows", 7) != 0;
+    }
+    return false;
+}
+
+int sandbox_members_check(const struct json_node *params, const struct jsondec_struct *known,
+                          const struct json_node **sandbox, struct err *e) {
+    bool takes = sandbox != NULL && members_is_known(STR_LIT("sandbox"), known);
+    const struct json_node *policy = takes ? json_get(params, "sandboxPolicy") : NULL;
+    bool has_policy = policy != NULL && policy->type != JSON_NULL;
+    json_for_each_member(key, params) {
+        struct str name = json_str(key);
+        if (key[1].type == JSON_NULL || key[1].type == JSON_FALSE ||
+            members_is_known(name, known) || !members_asks(name))
+            continue;
+        if (!has_policy || !members_is_listed(name, members_policy, ARRAY_LEN(members_policy)))
+            return err_about(e, ERR_INVALID_PARAMS, "`", name,
+                             "` asks for a confinement that this method does not have");
+    }
+    if (!has_policy)
+        return 0;
+    if (*sandbox != NULL)
+        return err_set(e, ERR_INVALID_PARAMS, "sandbox and sandboxPolicy exclude each other");
+    *sandbox = params;
+    return 0;
+}

@@ -1,0 +1,433 @@
+#include "process/start.h"
+
+#include "base/uri.h"
+#include "base/uuid.h"
+#include "json/jsonw.h"
+#include "process/job.h"
+#include "process/params.h"
+#include "ops/report.h"
+#include "sandbox/host/sandbox.h"
+#include "process/sandbox_members.h"
+#include "process/sandbox_params.h"
+#include "process/start_shape.h"
+
+#include <errno.h>
+
+/* Where programs are looked up when the command has no PATH. */
+#define START_DEFAULT_PATH "/usr/local/bin:/bin:/usr/bin"
+
+/* -- decoding -- */
+
+static int start_parse_thread(struct str text, char out[40], struct err *e) {
+    if (uuid_parse(text, out))
+        return 0;
+    return err_set(e, ERR_INVALID_PARAMS, "invalid thread ID: not a UUID");
+}
+
+static int start_check_thread(const struct json_node *v, struct err *e) {
+    char canonical[40];
+    return start_parse_thread(json_str(v), canonical, e);
+}
+
+static const struct jsondec_field metadata_fields[] = {
+    {.name = "threadId",
+     .kind = JSONDEC_STR,
+     .flags = JSONDEC_NULLABLE,
+     .offset = offsetof(struct start_metadata, thread_id),
+     .present = offsetof(struct start_metadata, has_thread_id),
+     .check = start_check_thread},
+    PARAM_HAS(start_metadata, tool_call_id, has_tool_call_id, "toolCallId", JSONDEC_STR,
+              JSONDEC_NULLABLE),
+};
+static const struct jsondec_struct metadata_struct = PARAM_STRUCT("ExecMetadata", metadata_fields);
+
+static const char *const start_inherits[] = {
+    [ENV_CORE] = "core", [ENV_ALL] = "all", [ENV_NONE] = "none"};
+
+static int start_check_inherit(const struct json_node *v, struct err *e) {
+    return MIN(jsondec_variant(v, start_inherits, ARRAY_LEN(start_inherits), e), 0);
+}
+
+static const struct jsondec_field policy_fields[] = {
+    PARAM_CHECKED(start_env_policy, inherit_node, "inherit", JSONDEC_NODE, start_check_inherit),
+    PARAM(start_env_policy, ignore_default_excludes, "ignoreDefaultExcludes", JSONDEC_BOOL),
+    PARAM(start_env_policy, exclude, "exclude", JSONDEC_STRS),
+    PARAM(start_env_policy, set, "set", JSONDEC_STRMAP),
+    PARAM(start_env_policy, include_only, "includeOnly", JSONDEC_STRS),
+};
+static const struct jsondec_struct policy_struct = PARAM_STRUCT("ExecEnvPolicy", policy_fields);
+
+static const struct jsondec_field shell_fields[] = {
+    PARAM(start_shell, name, "name", JSONDEC_STR),
+    PARAM(start_shell, path, "path", JSONDEC_STR),
+};
+static const struct jsondec_struct shell_struct = PARAM_STRUCT("ShellInfo", shell_fields);
+
+static const struct jsondec_field snapshot_fields[] = {
+    PARAM(start_snapshot, scope_id, "scopeId", JSONDEC_STR),
+    PARAM_SUB(start_snapshot, shell, "shell", &shell_struct, JSONDEC_REQUIRED),
+};
+static const struct jsondec_struct snapshot_struct =
+    PARAM_STRUCT("ShellSnapshotRequest", snapshot_fields);
+
+static const struct jsondec_field size_fields[] = {
+    PARAM(start_size, rows, "rows", JSONDEC_U16),
+    PARAM(start_size, cols, "cols", JSONDEC_U16),
+};
+const struct jsondec_struct start_size_struct = PARAM_STRUCT("TerminalSize", size_fields);
+
+/* Checks that cwd is a path at all; whether it is one of this host comes later. */
+static int start_parse_cwd(struct str cwd, struct err *e) {
+    _cleanup_free_ char *path = NULL;
+    int r = uri_to_path(cwd, &path, e);
+    if (r == -EXDEV) {
+        err_fini(e);
+        *e = ERR_INIT;
+        r = 0;
+    }
+    return r;
+}
+
+static int start_check_cwd(const struct json_node *v, struct err *e) {
+    return start_parse_cwd(json_str(v), e);
+}
+
+static const struct jsondec_field start_fields[] = {
+    PARAM(start_params, process_id, "processId", JSONDEC_STR),
+    PARAM_SUB_HAS(start_params, metadata, has_metadata, "metadata", &metadata_struct,
+                  JSONDEC_NULLABLE),
+    PARAM(start_params, argv, "argv", JSONDEC_STRS),
+    PARAM_CHECKED(start_params, cwd, "cwd", JSONDEC_STR, start_check_cwd),
+    PARAM_SUB_HAS(start_params, env_policy, has_env_policy, "envPolicy", &policy_struct,
+                  JSONDEC_NULLABLE),
+    PARAM_SUB(start_params, snapshot, "shellSnapshot", &snapshot_struct, JSONDEC_NULLABLE),
+    PARAM(start_params, env, "env", JSONDEC_STRMAP),
+    PARAM_HAS(start_params, tty, has_tty, "tty", JSONDEC_BOOL, 0),
+    PARAM_HAS(start_params, pipe_stdin, has_pipe_stdin, "pipeStdin", JSONDEC_BOOL, 0),
+    PARAM_HAS(start_params, arg0, has_arg0, "arg0", JSONDEC_STR, JSONDEC_NULLABLE),
+    PARAM_OPT_CHECKED(start_params, sandbox, "sandbox", JSONDEC_NODE, JSONDEC_NULLABLE,
+                      sandbox_params_check_profile),
+    PARAM_OPT(start_params, enforce_managed_network, "enforceManagedNetwork", JSONDEC_BOOL, 0),
+    PARAM_OPT(start_params, managed_network, "managedNetwork", JSONDEC_NODE, JSONDEC_NULLABLE),
+    PARAM_OPT(start_params, network_proxy, "networkProxy", JSONDEC_NODE, JSONDEC_NULLABLE),
+    /* Extensions. */
+    PARAM_OPT(start_params, io, "io", JSONDEC_NODE, JSONDEC_NULLABLE),
+    PARAM_SUB_HAS(start_params, size, has_size, "size", &start_size_struct, JSONDEC_NULLABLE),
+    PARAM_HAS(start_params, timeout_ms, has_timeout, "timeoutMs", JSONDEC_U64, JSONDEC_NULLABLE),
+    PARAM_OPT(start_params, limits_node, "limits", JSONDEC_NODE, JSONDEC_NULLABLE),
+};
+static const struct jsondec_struct start_struct = PARAM_STRUCT("WireExecParams", start_fields);
+
+static int start_decode_policy(struct start_params *p, struct err *e) {
+    int r =
+        jsondec_variant(p->env_policy.inherit_node, start_inherits, ARRAY_LEN(start_inherits), e);
+    if (r >= 0)
+        p->inherit = (enum env_inherit)r;
+    return MIN(r, 0);
+}
+
+int start_check_size(const struct start_size *size, struct err *e) {
+    if (size->rows > 0 && size->cols > 0)
+        return 0;
+    return err_set(e, ERR_INVALID_PARAMS, "rows and cols must be at least 1");
+}
+
+static int start_check_extensions(const struct start_params *p, struct err *e) {
+    if (!p->has_tty && p->io == NULL)
+        return err_set(e, ERR_INVALID_PARAMS, "missing field `tty`");
+    if (p->has_size && !p->tty)
+        return err_set(e, ERR_INVALID_PARAMS, "size needs a PTY");
+    if (p->has_timeout && p->timeout_ms == 0)
+        return err_set(e, ERR_INVALID_PARAMS, "timeoutMs must be at least 1");
+    return p->has_size ? start_check_size(&p->size, e) : 0;
+}
+
+/* What the types alone do not say. */
+static int start_check_values(struct start_params *p, struct err *e) {
+    int r = p->io != NULL ? start_decode_io(p, e) : 0;
+    if (r == 0 && p->limits_node != NULL)
+        r = start_decode_limits(p, e);
+    if (r == 0)
+        r = start_check_extensions(p, e);
+    if (r == 0 && p->has_env_policy)
+        r = start_decode_policy(p, e);
+    if (r == 0)
+        r = start_parse_cwd(p->cwd, e);
+    if (r == 0 && p->metadata.has_thread_id)
+        r = start_parse_thread(p->metadata.thread_id, p->thread_id, e);
+    if (r == 0 && p->process_id.n > JOB_ID_MAX)
+        r = err_set(e, ERR_INVALID_PARAMS, "processId must not exceed %d bytes", JOB_ID_MAX);
+    return r == 0 ? sandbox_params_check(p, e) : r;
+}
+
+int start_decode(const struct json_node *params, void *out, struct err *e) {
+    struct start_params *p = out;
+    *p = (struct start_params){0};
+    const struct json_node *flat = params;
+    p->shape = start_shape_of(params, &flat);
+    if (flat != params && params->count != 1) /* a member beside it would be ignored */
+        return err_set(e, ERR_INVALID_PARAMS, "direct and prepared stand alone in the params");
+    int r = p->shape == START_PREPARED ? start_decode_prepared(flat, p, e)
+                                       : jsondec(&start_struct, flat, p, e);
+    if (r == 0 && p->shape == START_DIRECT)
+        r = sandbox_members_check(flat, &start_struct, &p->sandbox, e);
+    if (r < 0)
+        return r;
+    r = start_check_values(p, e);
+    if (r < 0 && p->shape == START_DIRECT)
+        jsondec_report_first(&start_struct, flat, e);
+    return r;
+}
+
+/* -- running -- */
+
+/* A start being put together. */
+struct start {
+    char *cwd;          /* native, owned */
+    struct arena arena; /* of the policy */
+    struct sandbox_policy policy;
+    struct sandbox_launch launch;
+    struct spawn_spec spec; /* its strings are in the job's arena; its limits are owned */
+};
+
+/* Native cwd, owned by the caller. The refusal of a foreign one names the field. */
+static int start_cwd(const struct start_params *p, char **path, struct err *e) {
+    _cleanup_err_ struct err why = ERR_INIT;
+    int r = uri_to_path(p->cwd, path, &why);
+    if (r == 0 || r == -ENOMEM)
+        return r == 0 ? 0 : err_os(e, ERR_INTERNAL, ENOMEM);
+    /* The text is "'URI' is invalid on 'linux'", and the URI may hold anything but that. */
+    const char *uri = err_msg(&why) + 1, *end = strstr(uri, "' is invalid on ");
+    return err_set(
+        e, ERR_INVALID_PARAMS, "%scwd URI `%.*s` is not valid on this exec-server host: %s",
+        p->sandbox != NULL ? "sandbox " : "", end ? (int)(end - uri) : 0, uri, err_msg(&why));
+}
+
+static int start_argv(struct job *j, const struct start_params *p, struct spawn_spec *spec,
+                      struct err *e) {
+    size_t count = p->argv->count, i = 0;
+    char **argv = arena_calloc(&j->start, count + 1, sizeof *argv);
+    bool nul = p->has_arg0 && str_has_nul(p->arg0), failed = argv == NULL;
+    json_for_each(v, p->argv) {
+        nul |= str_has_nul(json_str(v));
+        if (!failed)
+            failed = (argv[i++] = arena_strdup(&j->start, json_str(v))) == NULL;
+    }
+    if (!failed && argv[0][0] == '\0' && !nul)
+        return err_set(e, ERR_INTERNAL, "missing program for %s spawn", p->tty ? "PTY" : "pipe");
+    if (nul)
+        return err_set(e, ERR_INTERNAL, "nul byte found in provided data");
+    if (!failed) {
+        spec->program = argv[0];
+        if (p->has_arg0)
+            failed = (argv[0] = arena_strdup(&j->start, p->arg0)) == NULL;
+    }
+    spec->argv = argv;
+    return failed ? err_os(e, ERR_INTERNAL, ENOMEM) : 0;
+}
+
+static int start_env(struct job *j, const struct start_params *p, struct spawn_spec *spec,
+                     struct err *e) {
+    const struct start_env_policy *w = &p->env_policy;
+    struct env_policy policy = {p->inherit, w->ignore_default_excludes, w->exclude, w->set,
+                                w->include_only};
+    struct env_request r = {.policy = p->has_env_policy ? &policy : NULL,
+                            .env = p->env,
+                            .no_thread_id = p->has_metadata,
+                            .shell = p->tty ? j->server->shell : NULL};
+    if (p->metadata.has_thread_id)
+        r.thread_id = str_of(p->thread_id);
+    if (p->metadata.has_tool_call_id)
+        r.tool_call_id = p->metadata.tool_call_id.n ? p->metadata.tool_call_id : STR_LIT("");
+    char **envp;
+    int built = env_build(&j->start, &r, environ, &envp);
+    if (built == -EINVAL)
+        return err_set(e, ERR_INTERNAL, "data provided contains a nul byte");
+    if (built == -E2BIG)
+        return err_set(e, ERR_INVALID_PARAMS, "the patterns of envPolicy are too expensive");
+    if (built < 0)
+        return err_os(e, ERR_INTERNAL, -built);
+    spec->envp = envp;
+    if (strchr(spec->program, '/') == NULL) {
+        const char *path = env_get(envp, "PATH");
+        spec->search = path ? path : START_DEFAULT_PATH;
+    }
+    return 0;
+}
+
+/* The command as a JSON array for process/list: as many whole arguments as fit. */
+static int start_keep_argv(struct job *j, const struct start_params *p) {
+    _cleanup_buf_ struct buf b = BUF_INIT(START_ARGV_JSON_MAX);
+    int r = buf_putc(&b, '[');
+    json_for_each(v, p->argv) {
+        size_t n = b.len;
+        if (r == 0 && v != p->argv + 1)
+            r = buf_putc(&b, ',');
+        if (r == 0 && jsonw_str_len(json_str(v)) + b.len + 1 < START_ARGV_JSON_MAX)
+            r = jsonw_str(&b, json_str(v));
+        else
+            b.len = n, r = -ENOBUFS;
+        if (r < 0)
+            break;
+        j->argv_kept++;
+    }
+    j->argv_count = p->argv->count;
+    if (r == -ENOMEM || buf_putc(&b, ']') < 0)
+        return -ENOMEM;
+    j->argv_json = (struct str){steal_ptr(&b.p), b.len};
+    return 0;
+}
+
+static size_t start_bytes(const struct json_node *strings) {
+    size_t n = 0;
+    for (const struct json_node *v = strings + 1; v < json_next(strings); v++)
+        n += v->n + 1;
+    return n;
+}
+
+/* Whether no kernel would take the command: what it would refuse is not put together first. */
+static bool start_is_hopeless(const struct start_params *p) {
+    const struct start_env_policy *w = &p->env_policy;
+    size_t n = start_bytes(p->argv) + start_bytes(p->env);
+    if (p->has_env_policy && w->include_only->count == 0)
+        n += start_bytes(w->set);
+    return n > START_STRINGS_MAX;
+}
+
+/* What needs no process yet but may be refused. */
+static int start_prepare(struct job *j, const struct start_params *p, const char *cwd,
+                         struct spawn_spec *spec, struct err *e) {
+    if (start_is_hopeless(p))
+        return err_os(e, ERR_INTERNAL, E2BIG);
+    *spec = (struct spawn_spec){.tty = p->tty,
+                                .pipe_stdin = p->pipe_stdin,
+                                .rows = p->has_size ? p->size.rows : START_ROWS,
+                                .cols = p->has_size ? p->size.cols : START_COLS};
+    spec->cwd = arena_strdup(&j->start, str_of(cwd));
+    if (spec->cwd == NULL || start_keep_argv(j, p) < 0)
+        return err_os(e, ERR_INTERNAL, ENOMEM);
+    j->proc.timeout_ms = p->has_timeout ? p->timeout_ms : 0;
+    int r = start_argv(j, p, spec, e);
+    if (r == 0)
+        r = start_env(j, p, spec, e);
+    j->command = (struct job_command){spec->program, spec->cwd, spec->argv};
+    return r;
+}
+
+/* The limits, and the sandbox around it all. */
+static int start_confine(struct job *j, const struct start_params *p, struct start *s,
+                         struct err *e) {
+    struct server *server = j->server;
+    struct limits limits = p->limits;
+    j->sandboxed = s->policy.profile != NULL;
+    if (s->policy.confined) /* what the sandbox adds is not the command's */
+        limits.value[LIMITS_PIDS] += SANDBOX_PROCESSES;
+    int r = limits_plan(&limits, &server->procs.cgroups, &j->cgroup, &s->spec.limits, e);
+    if (r < 0 || !s->policy.confined)
+        return r;
+    return sandbox_prepare(&server->sandbox, &s->policy, server->procs.spawner.nofile, &s->arena,
+                           &s->spec, &s->launch, e);
+}
+
+/* Whether this server takes the request at all. */
+static int start_admit(const struct session *s, const struct start_params *p, bool confined,
+                       struct err *e) {
+    const struct options *o = s->server->opt;
+    if (s->server->draining)
+        return err_set(e, ERR_INVALID_REQUEST, "the server is shutting down");
+    if (p->shape == START_DIRECT && !confined && !o->allow_direct_exec)
+        return err_set(e, ERR_INVALID_REQUEST, "direct execution is disabled on this server");
+    if (p->shape == START_PREPARED && !o->allow_prepared_exec)
+        return err_set(e, ERR_INVALID_REQUEST, "prepared execution is disabled on this server");
+    if (o->max_processes > 0 && s->running >= o->max_processes)
+        return err_set(e, ERR_INVALID_REQUEST, "process limit reached (%u)", o->max_processes);
+    return 0;
+}
+
+/* The sandbox, and whether it is one that this host could have. */
+static int start_policy(const struct start_params *p, struct start *s, struct err *e) {
+    if (p->network_proxy != NULL)
+        return err_set(e, ERR_INVALID_REQUEST, "networkProxy is not available on this server");
+    int r = sandbox_params_decode(p, &s->arena, &s->policy, e);
+    if (r < 0 || !s->policy.confined)
+        return r;
+    struct plan plan;
+    const struct profile_context context = {.call = PROFILE_PROCESS, .cwd = s->cwd};
+    return sandbox_params_plan(&s->policy, &context, &s->arena, &plan, e);
+}
+
+/* What is checked before the id is reserved, in this order. */
+static int start_check(const struct session *session, const struct start_params *p, struct start *s,
+                       struct err *e) {
+    _cleanup_err_ struct err bad_cwd = ERR_INIT;
+    int found = start_cwd(p, &s->cwd, &bad_cwd);
+    int r = start_policy(p, s, e);
+    if (r == 0 && found < 0)
+        r = err_about(e, bad_cwd.code, "", err_str(&bad_cwd), "");
+    if (r == 0 && p->argv->count == 0)
+        r = err_set(e, ERR_INVALID_PARAMS, "argv must not be empty");
+    if (r == 0 && job_find(session, p->process_id) != NULL)
+        r = err_about(e, ERR_INVALID_REQUEST, "process ", p->process_id, " already exists");
+    return r < 0 ? r : start_admit(session, p, s->policy.confined, e);
+}
+
+static void start_fini(struct start *s) {
+    limits_steps_fini(&s->spec.limits);
+    sandbox_launch_fini(&s->launch);
+    arena_fini(&s->arena);
+    free(s->cwd);
+}
+
+/* What is not there before the program is looked for is a device: the text names it. */
+static int start_spawn_error(const struct start_params *p, int error, struct err *e) {
+    if (!p->tty || error != ENOENT)
+        return err_os(e, ERR_INTERNAL, error);
+    err_set(e, ERR_INTERNAL, "cannot open a terminal: /dev/ptmx: %s (os error %d)",
+            err_os_text(error), error);
+    return -error;
+}
+
+/* Starts the process of a new job. 0, or -errno with e set and the job gone. */
+static int start_job(struct rpc_call *c, struct job *j, const struct start_params *p,
+                     struct start *s, struct err *e) {
+    int r = start_prepare(j, p, s->cwd, &s->spec, e);
+    if (r == 0)
+        r = start_confine(j, p, s, e);
+    if (r == 0 && (j->start_call = rpc_keep(c, e)) == NULL)
+        r = -EAGAIN;
+    if (r < 0) {
+        job_free(j);
+        return r;
+    }
+    struct rpc_call *call = j->start_call;
+    r = job_start(j, &s->spec);
+    if (r < 0) {
+        rpc_forget(call);
+        return start_spawn_error(p, -r, e);
+    }
+    s->launch.spawn.channel = -1; /* the job's, as is the list */
+    s->launch.spawn.synth = NULL;
+    return 0;
+}
+
+enum rpc_outcome start_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
+    (void)result;
+    const struct start_params *p = params;
+    struct session *session = c->peer->user;
+    __attribute__((cleanup(start_fini))) struct start s = {
+        .arena = ARENA_INIT(SANDBOX_PARAMS_ARENA_MAX), .launch = SANDBOX_LAUNCH_INIT};
+    if (start_check(session, p, &s, e) < 0) {
+        report_refused(c, p, e);
+        return RPC_ERROR;
+    }
+    struct job *j = job_new(session, p->process_id);
+    if (j == NULL) {
+        err_os(e, ERR_INTERNAL, ENOMEM);
+        return RPC_ERROR;
+    }
+    if (start_job(c, j, p, &s, e) < 0) {
+        report_refused(c, p, e);
+        return RPC_ERROR;
+    }
+    return RPC_LATER;
+}

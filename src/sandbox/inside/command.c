@@ -1,0 +1,146 @@
+#include "sandbox/inside/command.h"
+
+#include "sandbox/inside/landlock.h"
+#include "sandbox/inside/seccomp.h"
+
+#include <errno.h>
+#include <linux/close_range.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define COMMAND_PATH_MAX 4352 /* PATH_MAX and a NAME_MAX component */
+#define COMMAND_STACK 65536
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define COMMAND_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define COMMAND_SANITIZED
+#endif
+#endif
+
+/* Layout of the kernel's sigaction; all zero means "default action". */
+struct kernel_sigaction {
+    void *handler;
+    unsigned long flags;
+    void *restorer;
+    uint64_t mask;
+};
+
+/* All of them: the C library keeps two to itself. */
+static void command_reset_signals(void) {
+    struct kernel_sigaction dfl = {0};
+    for (int n = 1; n <= 64; n++)
+        syscall(SYS_rt_sigaction, n, &dfl, NULL, sizeof dfl.mask);
+}
+
+static int command_limits(const struct command *c) {
+    const struct launch_request *q = c->args->q;
+    struct fault *f = &c->args->shared->fault;
+    setrlimit(RLIMIT_NOFILE, &c->args->nofile); /* as it was before the launcher raised it */
+    for (size_t i = 0; i < q->limit_count; i++) {
+        const struct launch_limit *l = &q->limits[i];
+        struct rlimit v = {.rlim_cur = l->soft, .rlim_max = l->hard};
+        if (setrlimit((__rlimit_resource_t)l->resource, &v) < 0)
+            return fault_os(f, FAULT_LIMIT, errno, "resource %d", l->resource);
+    }
+    return 0;
+}
+
+/* exec along the search path: what cannot be run is passed over; EACCES outlives other reasons. */
+static int command_exec(const struct command *c) {
+    const struct launch_request *q = c->args->q;
+    if (q->search == NULL) {
+        execve(q->program, q->argv, c->envp);
+        return errno;
+    }
+    char path[COMMAND_PATH_MAX];
+    int last = ENOENT;
+    bool denied = false;
+    for (const char *p = q->search; p != NULL;) {
+        size_t n = strcspn(p, ":");
+        int len = snprintf(path, sizeof path, "%.*s%s%s", (int)MIN(n, sizeof path), p,
+                           n > 0 ? "/" : "", q->program);
+        p = p[n] == ':' ? p + n + 1 : NULL;
+        if (len < 0 || (size_t)len >= sizeof path)
+            continue;
+        execve(path, q->argv, c->envp);
+        last = errno;
+        if (last == EACCES)
+            denied = true;
+        else if (last != ENOENT && last != ENOTDIR)
+            return last;
+    }
+    return denied ? EACCES : last;
+}
+
+static int command_confine(const struct command *c) {
+    struct fault *f = &c->args->shared->fault;
+    int r = c->landlock < 0 ? 0 : landlock_enter(c->landlock);
+    if (r < 0)
+        return fault_os(f, FAULT_LANDLOCK, -r, "entering");
+    r = seccomp_enter(&c->args->q->plan, c->args->q->backend);
+    return r < 0 ? fault_os(f, FAULT_SECCOMP, -r, "filter") : 0;
+}
+
+static void command_main(const struct command *c) {
+    struct fault *f = &c->args->shared->fault;
+    sigset_t none;
+    if (!(c->args->namespaces & CLONE_NEWPID))
+        prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (setsid() < 0 || (c->args->q->tty && ioctl(STDIN_FILENO, TIOCSCTTY, 0) < 0)) {
+        fault_os(f, FAULT_TTY, errno, "session");
+        return;
+    }
+    if (command_limits(c) < 0)
+        return;
+    command_reset_signals();
+    if (syscall(SYS_close_range, 3, ~0u, CLOSE_RANGE_CLOEXEC) < 0) {
+        fault_os(f, FAULT_PRIVILEGES, errno, "close_range");
+        return;
+    }
+    if (command_confine(c) < 0)
+        return;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    int error = command_exec(c);
+    fault_os(f, FAULT_EXEC, error, "%s", c->args->q->program);
+}
+
+static int command_run(void *arg) {
+    command_main(arg);
+    return 127;
+}
+
+/*
+ * On our own memory, for it is not to be copied just to be thrown away, and we wait until it has
+ * exec'ed or exited. The sanitizers do not understand a second stack.
+ */
+static pid_t command_clone(const struct command *c) {
+#ifdef COMMAND_SANITIZED
+    pid_t pid = (pid_t)syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
+    if (pid == 0)
+        _exit(command_run((void *)(uintptr_t)c));
+    return pid;
+#else
+    static _Alignas(16) char stack[COMMAND_STACK];
+    return clone(command_run, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD,
+                 (void *)(uintptr_t)c);
+#endif
+}
+
+pid_t command_start(const struct command *c) {
+    struct fault *f = &c->args->shared->fault;
+    pid_t pid = command_clone(c);
+    if (pid < 0)
+        return fault_os(f, FAULT_EXEC, errno, "fork");
+    if (f->step == FAULT_NONE)
+        return pid;
+    waitpid(pid, NULL, __WALL);
+    return f->error > 0 ? -f->error : -EINVAL;
+}

@@ -1,0 +1,378 @@
+#include "sandbox/inside/launch.h"
+
+#include "sandbox/inside/bridge.h"
+#include "sandbox/inside/caps.h"
+#include "sandbox/host/cause.h"
+#include "sandbox/inside/init.h"
+#include "sandbox/inside/landlock.h"
+#include "sandbox/inside/layout.h"
+#include "sandbox/inside/network.h"
+#include "sandbox/host/synth.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define LAUNCH_SELF_MIN 16      /* clear of the numbers that launchers get */
+#define LAUNCH_MFD_EXEC 0x0010U /* MFD_EXEC, Linux 6.3 */
+#define LAUNCH_SEAL_EXEC 0x0020 /* F_SEAL_EXEC, Linux 6.3 */
+
+/* No shell word, and nothing a user would type by accident. */
+char *const launch_argv[] = {(char *)"exec-sandbox", (char *)"\001stage=launch", NULL};
+
+bool launch_is_stage(int argc, char **argv) {
+    return argc == 2 && strcmp(argv[0], launch_argv[0]) == 0 &&
+           strcmp(argv[1], launch_argv[1]) == 0;
+}
+
+/* A file in memory that may be executed, also where the system wants that said. */
+static int launch_memfd(const char *name) {
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | LAUNCH_MFD_EXEC);
+    return fd < 0 && errno == EINVAL ? memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING) : fd;
+}
+
+/* A copy that can never be written to. */
+static int launch_copy_self(int fd) {
+    struct stat st;
+    _cleanup_close_ int copy = launch_memfd("exec-sandbox");
+    if (copy < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    for (off_t at = 0; at < st.st_size;) {
+        ssize_t n = sendfile(copy, fd, &at, (size_t)(st.st_size - at));
+        if (n <= 0)
+            return n < 0 ? -errno : -EIO;
+    }
+    int seals = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
+    (void)fcntl(copy, F_ADD_SEALS, LAUNCH_SEAL_EXEC); /* of newer kernels: the mode, too */
+    return fcntl(copy, F_ADD_SEALS, seals) < 0 ? -errno : steal_fd(&copy);
+}
+
+/* Whether a process of ours without capabilities could change the file, or its mode. */
+static bool launch_is_exposed(int fd) {
+    struct stat st;
+    return fstat(fd, &st) < 0 || st.st_uid == geteuid() ||
+           faccessat(fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS) == 0;
+}
+
+int launch_open_self(void) {
+    _cleanup_close_ int fd = open("/proc/self/exe", O_PATH | O_CLOEXEC);
+    bool copied = fd >= 0 && launch_is_exposed(fd);
+    if (copied) {
+        util_close_fd(&fd);
+        fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    }
+    if (fd < 0)
+        return -errno;
+    _cleanup_close_ int copy = copied ? launch_copy_self(fd) : -1;
+    if (copied && copy < 0)
+        return copy;
+    int self = fcntl(copied ? copy : fd, F_DUPFD_CLOEXEC, LAUNCH_SELF_MIN);
+    return self < 0 ? -errno : self;
+}
+
+/* The launcher's own state. */
+struct launch {
+    struct init_shared *shared;
+    struct synthlist *list; /* or NULL */
+    struct arena arena;
+    struct launch_request q;
+    struct layout layout;
+    struct init_args args;
+    int bridge; /* our end of args.bridge, or -1 */
+    int done;   /* our end of args.done */
+};
+
+static int launch_fault(struct launch *l, enum fault_step step, int error, const char *what) {
+    return fault_os(&l->shared->fault, step, error, "%s", what);
+}
+
+/* -- what was handed over -- */
+
+static int launch_read(struct launch *l) {
+    struct stat st;
+    if (fstat(LAUNCH_REQUEST_FD, &st) < 0)
+        return launch_fault(l, FAULT_REQUEST, errno, "descriptor");
+    if (st.st_size <= 0 || st.st_size > LAUNCH_BYTES_MAX)
+        return launch_fault(l, FAULT_REQUEST, EINVAL, "size");
+    size_t n = (size_t)st.st_size;
+    const char *p = mmap(NULL, n, PROT_READ, MAP_PRIVATE, LAUNCH_REQUEST_FD, 0);
+    if (p == MAP_FAILED)
+        return launch_fault(l, FAULT_REQUEST, errno, "mapping");
+    int r = launch_request_decode((struct str){p, n}, &l->arena, &l->q);
+    return r < 0 ? launch_fault(l, FAULT_REQUEST, -r, "contents") : 0;
+}
+
+/*
+ * From now on we outlive a supervisor that is killed, to remove what holds places on the host;
+ * until now we would have been killed with it. In this order: who finds no pid in the list after
+ * the supervisor's end need not wait for us.
+ */
+static void launch_outlive(struct synthlist *list) {
+    atomic_store(&list->launcher, getpid());
+    prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
+#ifdef EXEC_SERVER_STEPS
+    step_wanted = list->step;
+#endif
+}
+
+/* The list of directories to remove afterwards; without one only we know them. */
+static void launch_map_list(struct launch *l) {
+    void *p = mmap(NULL, SYNTHLIST_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, LAUNCH_SYNTH_FD, 0);
+    if (p == MAP_FAILED)
+        p = mmap(NULL, SYNTHLIST_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    l->list = p == MAP_FAILED ? NULL : p;
+    if (l->list == NULL)
+        return;
+    (void)madvise(p, SYNTHLIST_BYTES, MADV_DONTFORK); /* it is not for what runs inside */
+    launch_outlive(l->list);
+}
+
+/* -- this process -- */
+
+static void launch_quiet(void) {
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL); /* only SIGKILL ends us before the command does */
+    prctl(PR_SET_NAME, "exec-sandbox", 0, 0, 0);
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* nobody of our user may look into us */
+    for (int fd = LAUNCH_REQUEST_FD; fd <= LAUNCH_NETWORK_FD; fd++)
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+/* Each writable root takes a descriptor for a while. */
+static struct rlimit launch_raise_nofile(void) {
+    struct rlimit old = {1024, 4096};
+    if (getrlimit(RLIMIT_NOFILE, &old) == 0 && old.rlim_cur < old.rlim_max)
+        (void)setrlimit(RLIMIT_NOFILE, &(struct rlimit){old.rlim_max, old.rlim_max});
+    return old;
+}
+
+/* Looks at the disk with no more rights than the command will have. */
+static int launch_prepare(struct launch *l) {
+    int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : caps_effective(false);
+    if (r < 0)
+        return launch_fault(l, FAULT_PRIVILEGES, -r, "no_new_privs");
+    const char *why = NULL;
+    if (l->q.backend == LAUNCH_LANDLOCK &&
+        !landlock_suffices(&l->q.plan, landlock_abi(l->q.landlock_max), &why))
+        return fault_text(&l->shared->fault, FAULT_POLICY,
+                          "Landlock alone cannot enforce this policy: %s", why);
+    return layout_build(&l->q, l->list, &l->arena, &l->layout, &l->shared->fault);
+}
+
+static unsigned long launch_namespaces(const struct launch *l) {
+    const struct plan *p = &l->q.plan;
+    if (!l->layout.confine || l->q.backend == LAUNCH_LANDLOCK)
+        return 0;
+    unsigned long flags = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+    if (l->q.backend == LAUNCH_USERNS)
+        flags |= CLONE_NEWUSER;
+    if (!p->inherit_pids)
+        flags |= CLONE_NEWPID;
+    if (p->network != PLAN_NET_ENABLED)
+        flags |= CLONE_NEWNET;
+    return flags;
+}
+
+/* Without a network, the one that all share will do, if there is one. */
+static void launch_join_network(struct launch *l) {
+    bool none = l->q.plan.network == PLAN_NET_RESTRICTED && (l->args.namespaces & CLONE_NEWNET);
+    if (none && network_join(LAUNCH_NETWORK_FD, l->q.backend) == 0)
+        l->args.namespaces &= ~(unsigned long)CLONE_NEWNET;
+}
+
+/* A socket for the listeners of a managed network. */
+static int launch_open_bridge(struct launch *l) {
+    int pair[2];
+    if (l->q.plan.network != PLAN_NET_MANAGED || !(l->args.namespaces & CLONE_NEWNET))
+        return 0;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return launch_fault(l, FAULT_NETWORK, errno, "socketpair");
+    l->bridge = pair[0];
+    l->args.bridge = pair[1];
+    return 0;
+}
+
+/* A descriptor of init; -1: there is none yet. */
+static int launch_init = -1;
+
+static void launch_on_term(int signo) {
+    (void)signo;
+    syscall(SYS_pidfd_send_signal, launch_init, SIGKILL, NULL, 0);
+}
+
+/* The end of the supervisor is the end of init; we then clean up as after any other. */
+static void launch_heed(pid_t init) {
+    struct sigaction a = {.sa_handler = launch_on_term, .sa_flags = SA_RESTART};
+    sigset_t term;
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    launch_init = (int)syscall(SYS_pidfd_open, init, 0);
+    sigaction(SIGTERM, &a, NULL);
+    sigprocmask(SIG_UNBLOCK, &term, NULL);
+}
+
+/* init's process; its pid, or -errno with the fault noted. */
+static pid_t launch_clone(struct launch *l) {
+    struct init_args *a = &l->args;
+    int pair[2];
+    if (pipe2(pair, O_CLOEXEC) < 0)
+        return launch_fault(l, FAULT_NAMESPACES, errno, "pipe");
+    l->done = pair[0];
+    a->done = pair[1];
+    a->launcher = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    if (a->launcher < 0)
+        return launch_fault(l, FAULT_NAMESPACES, errno, "pidfd_open");
+    /* Effective capabilities count for what namespaces may be made, and mapped into them. */
+    int r = caps_effective(true);
+    if (r < 0)
+        return launch_fault(l, FAULT_PRIVILEGES, -r, "capabilities");
+    launch_join_network(l);
+    long pid = syscall(SYS_clone, a->namespaces | SIGCHLD, 0, 0, 0, 0);
+    if (pid == 0)
+        init_main(a);
+    int error = errno;
+    close(a->launcher);
+    close(a->done);
+    util_close_fd(&a->bridge);
+    r = caps_drop();
+    if (pid < 0 && l->q.backend == LAUNCH_ROOT && error == EPERM)
+        return launch_fault(l, FAULT_PRIVILEGES, error, "CAP_SYS_ADMIN for namespaces");
+    if (pid < 0)
+        return launch_fault(l, FAULT_NAMESPACES, error, "clone");
+    if (r < 0) {
+        kill((pid_t)pid, SIGKILL);
+        launch_fault(l, FAULT_PRIVILEGES, -r, "capabilities");
+    }
+    return (pid_t)pid;
+}
+
+/* Ends as the command did. */
+static _Noreturn void launch_end(int status) {
+    if (WIFSIGNALED(status)) {
+        int n = WTERMSIG(status);
+        sigset_t one;
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+        signal(n, SIG_DFL);
+        kill(getpid(), n);
+        sigemptyset(&one);
+        sigaddset(&one, n);
+        sigprocmask(SIG_UNBLOCK, &one, NULL);
+        _exit(128 + n);
+    }
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+}
+
+/* Removes what holds places on the host. Nobody inside may live any more. */
+static void launch_clean(struct launch *l) {
+    syscall(SYS_close_range, LAUNCH_CONTROL_FD + 1, ~0u, 0); /* with them the locks */
+    step_reach(STEP_CLEANING);
+    if (l->list != NULL)
+        synth_finish(l->list);
+    step_reach(STEP_CLEANED);
+}
+
+/* Says what would make a stronger backend work, when this one is too weak for the policy. */
+static void launch_advise(const struct launch *l) {
+    struct fault *f = &l->shared->fault;
+    if (f->step != FAULT_POLICY || l->q.backend != LAUNCH_LANDLOCK || l->q.advice == NULL)
+        return;
+    size_t n = strnlen(f->text, sizeof f->text - 1);
+    snprintf(f->text + n, sizeof f->text - n, "%s", l->q.advice);
+}
+
+/* Waits for init, cleans up, and ends; a failure is told when nothing is left of the attempt. */
+static _Noreturn void launch_wait(struct launch *l, pid_t init) {
+    struct init_shared *s = l->shared;
+    for (int fd = 0; fd <= LAUNCH_REQUEST_FD; fd++)
+        close(fd);
+    char byte;
+    bool told = false;
+    if (init > 0)
+        launch_heed(init);
+    step_reach(STEP_CLONED);
+    if (init > 0 && l->bridge >= 0)
+        bridge_serve(l->bridge, init);
+    else if (init > 0)
+        told = read(l->done, &byte, 1) == 1;
+    if (told) {
+        launch_clean(l);
+        if (l->args.cleaner && s->outcome.kind == LAUNCH_ENDED)
+            init_tell_end(s);
+    }
+    while (init > 0 && waitpid(init, NULL, __WALL) < 0 && errno == EINTR)
+        ;
+    if (!told)
+        launch_clean(l);
+    if (atomic_load(&s->ended))
+        launch_end(s->outcome.status);
+    if (atomic_load(&s->reported))
+        launch_end(SIGKILL); /* init was killed, and the command with it */
+    fault_text(&s->fault, FAULT_LOST, "init ended unexpectedly"); /* if nothing else is known */
+    launch_advise(l);
+    init_report(s, LAUNCH_FAILED, -1);
+    launch_end(1 << 8);
+}
+
+/* LAUNCH_NETWORK. */
+static _Noreturn void launch_network(struct launch *l) {
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    int fd = network_make(l->q.backend);
+    if (fd < 0)
+        launch_fault(l, FAULT_NAMESPACES, -fd, "network");
+    init_report(l->shared, fd < 0 ? LAUNCH_FAILED : LAUNCH_RUNNING, fd);
+    _exit(fd < 0);
+}
+
+/* LAUNCH_CALLS. */
+static _Noreturn void launch_calls(struct launch *l) {
+    l->shared->fault.error = (int32_t)cause_try_calls();
+    init_report(l->shared, LAUNCH_RUNNING, -1);
+    _exit(0);
+}
+
+_Noreturn void launch_main(launch_helper_fn *helper) {
+    static struct launch l = {.bridge = -1};
+    launch_quiet();
+    l.arena = ARENA_INIT(LAUNCH_ARENA_MAX);
+    l.shared =
+        mmap(NULL, sizeof *l.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (l.shared == MAP_FAILED)
+        _exit(1);
+    launch_map_list(&l);
+    l.args = (struct init_args){.q = &l.q,
+                                .l = &l.layout,
+                                .a = &l.arena,
+                                .shared = l.shared,
+                                .helper = helper,
+                                .bridge = -1,
+                                .uid = geteuid(),
+                                .gid = getegid(),
+                                .nofile = launch_raise_nofile()};
+    step_reach(STEP_LAUNCHER_STARTS);
+    int r = launch_read(&l);
+    if (r == 0 && l.q.mode == LAUNCH_NETWORK)
+        launch_network(&l);
+    if (r == 0 && l.q.mode == LAUNCH_CALLS)
+        launch_calls(&l);
+    if (r == 0)
+        r = launch_prepare(&l);
+    pid_t init = -1;
+    if (r == 0) {
+        step_reach(STEP_LAID_OUT);
+        l.args.namespaces = launch_namespaces(&l);
+        l.args.cleaner = l.list != NULL && atomic_load(&l.list->used) > 0;
+        init = launch_open_bridge(&l) < 0 ? -1 : launch_clone(&l);
+    }
+    launch_wait(&l, init);
+}

@@ -1,0 +1,177 @@
+#include "sandbox/policy/access_model.h"
+
+#include "sandbox/policy/casefold.h"
+
+#include <errno.h>
+
+/* The deepest rule that takes something from a path, were case ignored; or NULL. */
+static const struct rules_rule *may_folded(const struct access *x, const char *path) {
+    const struct rules_rule *found = NULL;
+    for (size_t i = 0; x->folds && i < x->rules.sorted; i++) {
+        const struct rules_rule *rule = &x->rules.list[i];
+        if (rule->fold && !rule->dropped && casefold_inside(path, rule->path) > 0 &&
+            (found == NULL || locate_depth(rule->path) > locate_depth(found->path) ||
+             rule->access == PLAN_DENY))
+            found = rule;
+    }
+    return found;
+}
+
+enum rules_region access_region(const struct access *x, const char *path) {
+    enum rules_region region = rules_region(&x->rules, path);
+    const struct rules_rule *folded = may_folded(x, path);
+    if (folded == NULL || region == RULES_DENY)
+        return region;
+    const struct rules_rule *rule = rules_exact(&x->rules, path);
+    if (rule == NULL || rule->dropped)
+        rule = rules_above(&x->rules, path);
+    if (rule != NULL && locate_depth(rule->path) > locate_depth(folded->path))
+        return region;
+    return folded->access == PLAN_DENY ? RULES_DENY : RULES_READ;
+}
+
+/* Whether there is a rule for a path itself. */
+static bool may_be_named(const struct access *x, const char *path) {
+    if (rules_exact(&x->rules, path) != NULL)
+        return true;
+    const struct rules_rule *folded = may_folded(x, path);
+    return folded != NULL && casefold_inside(path, folded->path) == 2;
+}
+
+/* Our own /dev and /proc: what is not a device would vanish with the sandbox. */
+static bool may_be_private(const struct access *x, const char *path, mode_t mode) {
+    const struct rules_rule *rule = rules_exact(&x->rules, path);
+    if (rule == NULL)
+        rule = rules_above(&x->rules, path);
+    bool writable = rule != NULL && rule->access == PLAN_WRITE;
+    if (locate_inside(path, "/proc"))
+        return true;
+    if (!locate_inside(path, "/dev") || S_ISCHR(mode))
+        return false;
+    return !writable || !(locate_inside(rule->path, "/dev") || locate_inside(path, "/dev/shm"));
+}
+
+/* Whether something below a path is mounted, or must not come into being. */
+static bool may_has_rule_below(const struct access *x, const char *path) {
+    for (size_t i = 0; i < x->rules.sorted; i++) {
+        const struct rules_rule *rule = &x->rules.list[i];
+        if (rule->dropped || (rule->absent && rule->access == PLAN_WRITE))
+            continue;
+        if ((locate_inside(rule->path, path) && strcmp(rule->path, path) != 0) ||
+            (rule->fold && casefold_inside(rule->path, path) == 1))
+            return true;
+    }
+    return false;
+}
+
+/* Whether it is a directory on the way from a denied one to one that is granted below. */
+static bool may_be_between(const struct access *x, const char *path) {
+    if (rules_exact(&x->rules, path) != NULL || rules_region(&x->rules, path) != RULES_DENY)
+        return false;
+    for (size_t i = 0; i < x->rules.sorted; i++) {
+        const struct rules_rule *rule = &x->rules.list[i];
+        if (rule->access == PLAN_WRITE && !rule->absent && locate_inside(rule->path, path))
+            return true;
+    }
+    return false;
+}
+
+/* The same of a path, or of the directory it is in. */
+static bool may_be_on_the_way(const struct access *x, const char *path) {
+    char dir[LOCATE_PATH_MAX];
+    size_t n = (size_t)(strrchr(path, '/') - path);
+    if (may_be_between(x, path))
+        return true;
+    if (n == 0 || n >= sizeof dir)
+        return false;
+    memcpy(dir, path, n);
+    dir[n] = '\0';
+    return may_be_between(x, dir);
+}
+
+/* What is mounted, or holds a place, keeps its name. */
+static int may_take(const struct access *x, const struct access_query *q) {
+    bool above = rules_region_above(&x->rules, q->path) == RULES_WRITE;
+    if (may_be_named(x, q->path))
+        return above && access_region(x, q->path) == RULES_WRITE ? -EBUSY : -EROFS;
+    if (!q->tree || !S_ISDIR(q->mode))
+        return 0;
+    if (may_has_rule_below(x, q->path))
+        return -EBUSY;
+    return access_holds_match(x, q->path) ? -EACCES : 0;
+}
+
+/* What the kernel says by itself: there is a directory already, or nothing to take. */
+static bool may_be_idle(const struct access_query *q) {
+    return (q->need == ACCESS_MAKE && q->mode != 0) || (q->need == ACCESS_TAKE && q->mode == 0);
+}
+
+static int may_change(const struct access *x, const struct access_query *q) {
+    if (may_be_idle(q))
+        return 0;
+    if (may_be_private(x, q->path, q->mode))
+        return -EROFS;
+    if (locate_inside(q->path, "/dev"))
+        return 0;
+    switch (access_region(x, q->path)) {
+    case RULES_READ: {
+        bool file = S_ISREG(q->mode) && may_be_named(x, q->path);
+        return !file && q->is_readonly != NULL && q->is_readonly(q->arg) ? 0 : -EROFS;
+    }
+    case RULES_DENY: return may_be_on_the_way(x, q->path) ? -EROFS : -EACCES;
+    case RULES_INVISIBLE: /* the root is read-only */
+    case RULES_WRITE: break;
+    }
+    return 0;
+}
+
+static int may_read(const struct access *x, const struct access_query *q) {
+    if (access_region(x, q->path) != RULES_DENY)
+        return 0;
+    if (S_ISDIR(q->mode) && may_be_between(x, q->path))
+        return 0; /* it has nothing but names that lead to what is granted */
+    return q->mode != 0 ? -EACCES : -ENOENT;
+}
+
+int access_may(struct access *x, const struct access_query *q) {
+    int r = 0;
+    if (q->need == ACCESS_LOOK)
+        return 0;
+    r = q->need == ACCESS_READ ? may_read(x, q) : may_change(x, q);
+    if (r == 0 && q->need == ACCESS_TAKE && q->mode != 0)
+        r = may_take(x, q);
+    if (r < 0 || may_be_idle(q))
+        return r;
+    if (!S_ISDIR(q->mode) && q->need != ACCESS_MAKE && access_matches(x, q->path))
+        return -EACCES;
+    return access_is_target(x, q->path) ? -EACCES : 0;
+}
+
+bool access_is_unseen(const struct access *x, const char *path) {
+    const struct rules_rule *rule = rules_exact(&x->rules, path);
+    if (rule == NULL)
+        rule = rules_above(&x->rules, path);
+    return rule != NULL && rule->access == PLAN_DENY &&
+           rules_region_above(&x->rules, rule->path) == RULES_INVISIBLE &&
+           !may_has_rule_below(x, rule->path);
+}
+
+bool access_is_hidden(const struct access *x, const char *path) {
+    enum rules_region region = access_region(x, path);
+    return region == RULES_INVISIBLE || region == RULES_DENY;
+}
+
+int access_missing(const struct access *x, enum access_need need, const char *path,
+                   size_t existing) {
+    const struct rules_rule *rule = rules_above(&x->rules, path);
+    const struct rules_rule *folded = may_folded(x, path);
+    if (folded != NULL && (rule == NULL || locate_depth(folded->path) > locate_depth(rule->path)))
+        rule = folded;
+    bool change = need != ACCESS_READ && need != ACCESS_LOOK;
+    if (access_is_unseen(x, path))
+        return -EACCES;
+    if (!change || need == ACCESS_TAKE || rule == NULL || rule->access == PLAN_WRITE ||
+        strlen(rule->path) <= existing)
+        return -ENOENT;
+    return rule->access == PLAN_DENY ? -EACCES : -EROFS;
+}
