@@ -91,7 +91,7 @@ static int read_all(int fd, void *data, size_t len) {
     return 1;
 }
 
-static uint64_t spawn_true(void) {
+static uint64_t child_true(void) {
     static char path[] = "/bin/true";
     char *argv[] = {path, NULL};
     char *envp[] = {NULL};
@@ -127,9 +127,9 @@ void machine_spawn(const struct measure_options *o) {
 
     samples_init(&s, o->count);
     for (size_t i = 0; i < o->warmup; i++)
-        spawn_true();
+        child_true();
     for (size_t i = 0; i < o->count; i++)
-        samples_add(&s, spawn_true());
+        samples_add(&s, child_true());
     result_begin("machine-spawn");
     result_samples(&s);
     result_end();
@@ -230,7 +230,7 @@ static int open_terminal(int *slave) {
     return master;
 }
 
-static pid_t spawn_cat(int in, int out) {
+static pid_t child_cat(int in, int out) {
     pid_t pid = fork_checked();
 
     if (pid == 0) {
@@ -271,7 +271,7 @@ static void echo_relay(int sock, int tty) {
         make_pipe(in);
         make_pipe(out);
     }
-    cat = spawn_cat(in[0], out[1]);
+    cat = child_cat(in[0], out[1]);
     relay_bytes(sock, in[1], out[0]);
     kill(cat, SIGKILL);
     waitpid(cat, NULL, 0);

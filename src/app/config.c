@@ -73,7 +73,7 @@ static int config_string(const struct config *c, const struct option_spec *spec,
         return -EINVAL;
     if (spec->kind == OPTION_PATH && *text == '\0')
         return config_bad(c, spec, "must not be empty", e);
-    if (spec->kind == OPTION_CHOICE && !options_is_choice(text, spec->choices))
+    if (spec->kind == OPTION_CHOICE && !options_value_is_choice(text, spec->choices))
         return config_bad_choice(c, spec, e);
     c->args->value[spec - options_table] = text;
     return spec == &options_table[OPT_LISTEN] ? config_check_listen(c, spec, text, e) : 0;
@@ -96,7 +96,7 @@ static int config_number(const struct config *c, const struct option_spec *spec,
         return config_bad(c, spec, "must be a whole number", e);
     if (r == -ERANGE)
         *number = spec->max == UINT64_MAX ? 0 : UINT64_MAX; /* a number that is out of range, too */
-    const char *reason = options_range(spec, *number, true, text);
+    const char *reason = options_value_range(spec, *number, true, text);
     if (r == -ERANGE && reason == NULL)
         reason = "is out of range";
     return reason != NULL ? config_bad(c, spec, reason, e) : 0;
@@ -112,7 +112,7 @@ static int config_hosts(const struct config *c, const struct option_spec *spec,
         const char *text = config_text(c, spec, name, e);
         if (text == NULL)
             return -EINVAL;
-        const char *reason = options_add_host(c->args, text);
+        const char *reason = options_value_add_host(c->args, text);
         if (reason != NULL)
             return err_set(e, ERR_INVALID_PARAMS, "config file %s: `%s`: `%s`: %s", c->path,
                            spec->key, text, reason);

@@ -1,6 +1,6 @@
 #include "app/doctor.h"
 
-#include "app/doctor_model.h"
+#include "app/doctor_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -274,7 +274,7 @@ int doctor_run(bool json, FILE *out) {
     }
     sandbox_host_fini(&h);
     if (json)
-        doctor_print_json(&d, out);
+        doctor_json_print(&d, out);
     else
         doctor_print(&d, out);
     return fflush(out) == 0 && !ferror(out) ? (int)d.status : DOCTOR_SOME;

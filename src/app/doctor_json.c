@@ -1,4 +1,4 @@
-#include "app/doctor_model.h"
+#include "app/doctor_internal.h"
 
 #include "json/jsonw.h"
 
@@ -124,7 +124,7 @@ static int json_host(struct buf *b, const struct doctor *d) {
     return r < 0 ? r : buf_putz(b, "}}");
 }
 
-void doctor_print_json(const struct doctor *d, FILE *out) {
+void doctor_json_print(const struct doctor *d, FILE *out) {
     static const char *const verdicts[] = {
         [DOCTOR_ALL] = "all", [DOCTOR_SOME] = "some", [DOCTOR_NONE] = "none"};
     _cleanup_buf_ struct buf b = BUF_INIT(DOCTOR_JSON_MAX);

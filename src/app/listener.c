@@ -1,7 +1,6 @@
 #include "app/listener.h"
 
 #include "base/log.h"
-#include "ops/report.h"
 #include "app/sdnotify.h"
 
 #include <arpa/inet.h>
@@ -17,7 +16,7 @@
 #define LISTENER_PAUSE_MS 100 /* when descriptors have run out */
 
 /* Tells a client beyond the maximum why it is turned away; best effort. */
-static void listener_turn_away(struct server *s, int fd, const struct sockaddr *addr) {
+static void listener_turn_away(struct listener *l, int fd, const struct sockaddr *addr) {
     char peer[SOCK_PEER_MAX];
     static const char full[] = "HTTP/1.1 503 Service Unavailable\r\n"
                                "content-type: text/plain; charset=utf-8\r\n"
@@ -27,24 +26,24 @@ static void listener_turn_away(struct server *s, int fd, const struct sockaddr *
     shutdown(fd, SHUT_WR);
     close(fd);
     sock_peer_name(addr, peer);
-    report_turned_away(s, METRICS_CAPACITY, peer, 503, "too many connections");
+    ops_turned_away(l->ops, METRICS_CAPACITY, peer, 503, "too many connections");
 }
 
-static void listener_pause(struct server *s) {
-    if (!s->accept_failing) /* once per episode */
+static void listener_pause(struct listener *l) {
+    if (!l->failing) /* once per episode */
         log_error("cannot accept connections: %s", err_os_text(errno));
-    s->accept_failing = true;
-    if (loop_timer_set(&s->loop, &s->accept_timer, LISTENER_PAUSE_MS * LOOP_MS) == 0)
-        loop_io_want(&s->loop, &s->listener, 0);
+    l->failing = true;
+    if (loop_timer_set(l->loop, &l->resume, LISTENER_PAUSE_MS * LOOP_MS) == 0)
+        loop_io_want(l->loop, &l->io, 0);
 }
 
 static void listener_on_resume(struct loop_timer *t) {
-    struct server *s = container_of(t, struct server, accept_timer);
-    loop_io_want(&s->loop, &s->listener, EPOLLIN);
+    struct listener *l = container_of(t, struct listener, resume);
+    loop_io_want(l->loop, &l->io, EPOLLIN);
 }
 
 /* A Unix socket is for the user of the server, and for root, who could become that user. */
-static bool listener_may_connect(struct server *s, int fd) {
+static bool listener_may_connect(struct listener *l, int fd) {
     struct ucred peer;
     socklen_t len = sizeof peer;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
@@ -54,35 +53,35 @@ static bool listener_may_connect(struct server *s, int fd) {
     char who[64];
     snprintf(who, sizeof who, "unix: user %u, process %d", (unsigned)peer.uid, (int)peer.pid);
     log_warn("refusing a connection of %s", who);
-    report_turned_away(s, METRICS_USER, who, 0, "the socket is for another user");
+    ops_turned_away(l->ops, METRICS_USER, who, 0, "the socket is for another user");
     return false;
 }
 
-static void listener_take(struct server *s, int fd, const struct sockaddr *addr) {
-    if (addr->sa_family == AF_UNIX && !listener_may_connect(s, fd))
+static void listener_take(struct listener *l, int fd, const struct sockaddr *addr) {
+    if (addr->sa_family == AF_UNIX && !listener_may_connect(l, fd))
         close(fd);
-    else if (!conn_make_room(&s->conns))
-        listener_turn_away(s, fd, addr);
-    else if (conn_accept(&s->conns, fd, addr) < 0)
+    else if (!conn_proof_make_room(l->conns))
+        listener_turn_away(l, fd, addr);
+    else if (conn_accept(l->conns, fd, addr) < 0)
         log_error("out of memory: a connection was turned away");
     else
-        s->metrics.connections++;
+        l->ops->metrics.connections++;
 }
 
 static void listener_on_ready(struct loop_io *io, uint32_t events) {
     (void)events;
-    struct server *s = container_of(io, struct server, listener);
+    struct listener *l = container_of(io, struct listener, io);
     for (int i = 0; i < LISTENER_BATCH; i++) {
         struct sockaddr_storage addr = {0};
         socklen_t len = sizeof addr;
         int fd = accept4(io->fd, (struct sockaddr *)&addr, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) {
             if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-                listener_pause(s);
+                listener_pause(l);
             return;
         }
-        s->accept_failing = false;
-        listener_take(s, fd, (struct sockaddr *)&addr);
+        l->failing = false;
+        listener_take(l, fd, (struct sockaddr *)&addr);
     }
 }
 
@@ -125,15 +124,15 @@ static int listener_announce(int fd) {
 
 /* -- binding -- */
 
-static int listener_bind_tcp(struct server *s) {
-    const struct options *o = s->opt;
+static int listener_bind_tcp(struct listener *l) {
+    const struct options *o = l->opt;
     int on = 1;
-    s->listener.fd = socket(o->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (s->listener.fd < 0)
+    l->io.fd = socket(o->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (l->io.fd < 0)
         return -errno;
-    (void)setsockopt(s->listener.fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(s->listener.fd, (const struct sockaddr *)&o->addr, o->addr_len) < 0 ||
-        listen(s->listener.fd, LISTENER_BACKLOG) < 0)
+    (void)setsockopt(l->io.fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(l->io.fd, (const struct sockaddr *)&o->addr, o->addr_len) < 0 ||
+        listen(l->io.fd, LISTENER_BACKLOG) < 0)
         return -errno;
     return 0;
 }
@@ -174,30 +173,30 @@ static int listener_bind_private(int fd, const struct sockaddr_un *un) {
     return r;
 }
 
-static int listener_try_unix(struct server *s) {
-    const struct sockaddr_un *un = (const void *)&s->opt->addr;
+static int listener_try_unix(struct listener *l) {
+    const struct sockaddr_un *un = (const void *)&l->opt->addr;
     struct stat st;
-    s->listener.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (s->listener.fd < 0)
+    l->io.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (l->io.fd < 0)
         return -errno;
-    int r = listener_bind_private(s->listener.fd, un);
+    int r = listener_bind_private(l->io.fd, un);
     if (r == -EADDRINUSE) {
         r = listener_clear_stale(un);
         if (r == 0)
-            r = listener_bind_private(s->listener.fd, un);
+            r = listener_bind_private(l->io.fd, un);
     }
     if (r < 0)
         return r;
-    if (listen(s->listener.fd, LISTENER_BACKLOG) < 0 || lstat(un->sun_path, &st) < 0)
+    if (listen(l->io.fd, LISTENER_BACKLOG) < 0 || lstat(un->sun_path, &st) < 0)
         return -errno;
-    s->socket_dev = st.st_dev;
-    s->socket_ino = st.st_ino;
+    l->socket_dev = st.st_dev;
+    l->socket_ino = st.st_ino;
     return 0;
 }
 
-static int listener_bind_unix(struct server *s, struct err *e) {
-    const char *path = ((const struct sockaddr_un *)&s->opt->addr)->sun_path;
-    int r = listener_try_unix(s);
+static int listener_bind_unix(struct listener *l, struct err *e) {
+    const char *path = ((const struct sockaddr_un *)&l->opt->addr)->sun_path;
+    int r = listener_try_unix(l);
     if (r == -ENOTSOCK)
         err_set(e, ERR_INTERNAL, "cannot listen on unix://%s: the file exists and is not a socket",
                 path);
@@ -210,41 +209,49 @@ static int listener_bind_unix(struct server *s, struct err *e) {
     return r;
 }
 
-static void listener_remove_file(struct server *s) {
+static void listener_remove_file(struct listener *l) {
     struct stat st;
-    const char *path = ((const struct sockaddr_un *)&s->opt->addr)->sun_path;
-    if (s->socket_ino == 0)
+    const char *path = ((const struct sockaddr_un *)&l->opt->addr)->sun_path;
+    if (l->socket_ino == 0)
         return;
-    if (lstat(path, &st) == 0 && st.st_dev == s->socket_dev && st.st_ino == s->socket_ino)
+    if (lstat(path, &st) == 0 && st.st_dev == l->socket_dev && st.st_ino == l->socket_ino)
         unlink(path);
-    s->socket_ino = 0;
+    l->socket_ino = 0;
 }
 
-int listener_open(struct server *s, struct err *e) {
-    s->listener = (struct loop_io){.fd = -1, .fn = listener_on_ready};
-    s->accept_timer.fn = listener_on_resume;
-    if (s->opt->listen == OPTIONS_LISTEN_UNIX) {
-        int bound = listener_bind_unix(s, e);
+void listener_init(struct listener *l, struct loop *loop, const struct options *opt,
+                   struct conn_host *conns, struct ops *ops) {
+    *l = (struct listener){.loop = loop,
+                           .opt = opt,
+                           .conns = conns,
+                           .ops = ops,
+                           .io = {.fd = -1, .fn = listener_on_ready},
+                           .resume.fn = listener_on_resume};
+}
+
+int listener_open(struct listener *l, struct err *e) {
+    if (l->opt->listen == OPTIONS_LISTEN_UNIX) {
+        int bound = listener_bind_unix(l, e);
         if (bound < 0)
             return bound;
     }
     int r = 0;
-    if (s->opt->listen == OPTIONS_LISTEN_FD)
-        s->listener.fd = s->opt->listen_fd;
-    else if (s->opt->listen == OPTIONS_LISTEN_WS)
-        r = listener_bind_tcp(s);
+    if (l->opt->listen == OPTIONS_LISTEN_FD)
+        l->io.fd = l->opt->listen_fd;
+    else if (l->opt->listen == OPTIONS_LISTEN_WS)
+        r = listener_bind_tcp(l);
     if (r == 0)
-        r = loop_io_add(&s->loop, &s->listener, EPOLLIN);
+        r = loop_io_add(l->loop, &l->io, EPOLLIN);
     if (r == 0)
-        r = listener_announce(s->listener.fd);
+        r = listener_announce(l->io.fd);
     return r < 0 ? err_os(e, ERR_INTERNAL, -r) : 0;
 }
 
-void listener_close(struct server *s) {
-    if (s->listener.added)
-        sdnotify_send(s->opt->notify_socket, "STOPPING=1");
-    loop_timer_del(&s->loop, &s->accept_timer);
-    loop_io_del(&s->loop, &s->listener);
-    listener_remove_file(s);
-    util_close_fd(&s->listener.fd);
+void listener_close(struct listener *l) {
+    if (l->io.added)
+        sdnotify_send(l->opt->notify_socket, "STOPPING=1");
+    loop_timer_del(l->loop, &l->resume);
+    loop_io_del(l->loop, &l->io);
+    listener_remove_file(l);
+    util_close_fd(&l->io.fd);
 }

@@ -1,36 +1,16 @@
 #include "app/methods.h"
 
+#include "app/server.h"
 #include "process/attach.h"
 #include "files/fs_api.h"
-#include "app/info.h"
+#include "app/envinfo.h"
 #include "process/params.h"
 #include "process/process_api.h"
-#include "ops/report.h"
+#include "process/events.h"
 #include "process/sandbox_members.h"
 #include "process/start.h"
 
 #include <errno.h>
-
-enum rpc_outcome method_done(struct buf *result, int r) {
-    if (r < 0)
-        result->len = 0;
-    return RPC_DONE;
-}
-
-enum rpc_outcome method_text(struct buf *result, const char *json) {
-    result->len = 0;
-    return method_done(result, buf_putz(result, json));
-}
-
-struct job *method_job(struct rpc_call *c, struct str id, struct err *e) {
-    struct job *j = job_find(c->peer->user, id);
-    bool starting = j != NULL && j->proc.state == PROC_STARTING;
-    if (j != NULL && !starting)
-        return j;
-    err_about(e, ERR_INVALID_REQUEST, j ? "process id " : "unknown process id ", id,
-              starting ? " is starting" : "");
-    return NULL;
-}
 
 static int decode_none(const struct json_node *params, void *out, struct err *e) {
     (void)out;
@@ -79,27 +59,27 @@ static enum rpc_outcome initialize_run(struct rpc_call *c, void *params, struct 
         err_set(e, ERR_INVALID_REQUEST, "initialize may only be sent once per connection");
         return RPC_ERROR;
     }
-    struct session *s =
-        p->has_resume ? session_resume(srv, p->resume, c->peer, e) : session_new(srv, c->peer, e);
+    struct session *s = p->has_resume ? session_resume(&srv->processes, p->resume, c->peer, e)
+                                      : session_new(&srv->processes, c->peer, e);
     if (s == NULL)
         return RPC_ERROR;
     s->wants_started = initialize_wants(p, "process/started");
     s->wants_failed = initialize_wants(p, "process/failed");
     c->peer->life = RPC_GREETED;
-    conn_prove(c->peer->conn);
+    conn_proof_accept(c->peer->conn);
     session_named(s, p->client_name);
-    report_session(s, p->has_resume);
+    events_session(s, p->has_resume);
     int r = buf_putf(result, "{\"sessionId\":\"%s\",\"environmentInfo\":", s->id);
     if (r == 0)
-        r = info_put(srv, result);
-    return method_done(result, r < 0 ? r : buf_putc(result, '}'));
+        r = envinfo_put(srv, result);
+    return rpc_done(result, r < 0 ? r : buf_putc(result, '}'));
 }
 
 static enum rpc_outcome info_run(struct rpc_call *c, void *params, struct buf *result,
                                  struct err *e) {
     (void)params;
     (void)e;
-    return method_done(result, info_put(server_of_peer(c->peer), result));
+    return rpc_done(result, envinfo_put(server_of_peer(c->peer), result));
 }
 
 static enum rpc_outcome status_run(struct rpc_call *c, void *params, struct buf *result,
@@ -107,7 +87,7 @@ static enum rpc_outcome status_run(struct rpc_call *c, void *params, struct buf 
     (void)c;
     (void)params;
     (void)e;
-    return method_text(result, "{\"status\":\"ready\"}");
+    return rpc_done_text(result, "{\"status\":\"ready\"}");
 }
 
 /* Their params own memory. */
@@ -119,10 +99,14 @@ const struct rpc_method methods_table[] = {
     {"environment/info", "environment info", NULL, true, decode_none, info_run, NULL, NULL},
     {"environment/status", "environment status", NULL, true, decode_none, status_run, NULL, NULL},
     {"process/start", "exec", "processId", false, start_decode, start_run, NULL, NULL},
-    {"process/read", "exec", "processId", false, read_decode, read_run, NULL, NULL},
-    {"process/write", "exec", "processId", false, write_decode, write_run, NULL, "chunk"},
-    {"process/signal", "exec", "processId", true, signal_decode, signal_run, NULL, NULL},
-    {"process/terminate", "exec", "processId", true, terminate_decode, terminate_run, NULL, NULL},
+    {"process/read", "exec", "processId", false, process_api_read_decode, process_api_read_run,
+     NULL, NULL},
+    {"process/write", "exec", "processId", false, process_api_write_decode, process_api_write_run,
+     NULL, "chunk"},
+    {"process/signal", "exec", "processId", true, process_end_signal_decode, process_end_signal_run,
+     NULL, NULL},
+    {"process/terminate", "exec", "processId", true, process_end_terminate_decode,
+     process_end_terminate_run, NULL, NULL},
     FS_METHOD("fs/readFile", NULL, false, fs_read_file, NULL),
     FS_METHOD("fs/open", "handleId", false, fs_open, NULL),
     FS_METHOD("fs/readBlock", "handleId", false, fs_read_block, NULL),
@@ -136,21 +120,25 @@ const struct rpc_method methods_table[] = {
     FS_METHOD("fs/walk", NULL, false, fs_walk, NULL),
     FS_METHOD("fs/remove", NULL, false, fs_remove, NULL),
     FS_METHOD("fs/copy", NULL, false, fs_copy, NULL),
-    {"fs/watchMissing", "filesystem", NULL, false, watch_missing_decode, watch_missing_run, NULL,
+    {"fs/watchMissing", "filesystem", NULL, false, fs_missing_api_decode, fs_missing_api_run, NULL,
      NULL},
     /* Extensions. */
-    {"process/closeStdin", "exec", "processId", false, close_stdin_decode, close_stdin_run, NULL,
-     NULL},
-    {"process/resize", "exec", "processId", false, resize_decode, resize_run, NULL, NULL},
-    {"process/wait", "exec", "processId", false, wait_decode, wait_run, NULL, NULL},
-    {"process/snapshot", "exec", "processId", false, snapshot_decode, snapshot_run, NULL, NULL},
-    {"process/list", "exec", NULL, false, decode_none, list_run, NULL, NULL},
+    {"process/closeStdin", "exec", "processId", false, process_api_close_stdin_decode,
+     process_api_close_stdin_run, NULL, NULL},
+    {"process/resize", "exec", "processId", false, process_api_resize_decode,
+     process_api_resize_run, NULL, NULL},
+    {"process/wait", "exec", "processId", false, process_api_wait_decode, process_api_wait_run,
+     NULL, NULL},
+    {"process/snapshot", "exec", "processId", false, process_view_snapshot_decode,
+     process_view_snapshot_run, NULL, NULL},
+    {"process/list", "exec", NULL, false, decode_none, process_view_list_run, NULL, NULL},
     {"process/attach", "exec", NULL, false, attach_decode, attach_run, NULL, NULL},
-    {"process/detach", "exec", NULL, false, detach_decode, detach_run, NULL, NULL},
+    {"process/detach", "exec", NULL, false, attach_detach_decode, attach_detach_run, NULL, NULL},
     FS_METHOD("fs/rename", NULL, false, fs_rename, NULL),
     FS_METHOD("fs/setPermissions", NULL, false, fs_set_permissions, NULL),
-    {"fs/watch", "filesystem", NULL, false, fs_watch_decode, fs_watch_run, NULL, NULL},
-    {"fs/unwatch", "filesystem", NULL, false, fs_unwatch_decode, fs_unwatch_run, NULL, NULL},
+    {"fs/watch", "filesystem", NULL, false, fs_watch_api_decode, fs_watch_api_run, NULL, NULL},
+    {"fs/unwatch", "filesystem", NULL, false, fs_watch_api_end_decode, fs_watch_api_end_run, NULL,
+     NULL},
 };
 const size_t methods_count = ARRAY_LEN(methods_table);
 

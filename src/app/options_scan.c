@@ -54,12 +54,12 @@ static const struct option_spec *find_option(const char *arg) {
 
 static enum options_result unexpected(const struct scan *s, const char *arg) {
     int n = strncmp(arg, "--", 2) == 0 ? (int)strcspn(arg, "=") : (int)strlen(arg);
-    return options_usage(s->err, "unexpected argument '%.*s' found", n, arg);
+    return options_table_usage(s->err, "unexpected argument '%.*s' found", n, arg);
 }
 
 static enum options_result missing_value(const struct scan *s, const struct option_spec *spec) {
-    return options_usage(s->err, "a value is required for '%s' but none was supplied",
-                         label_of(s, spec).s);
+    return options_table_usage(s->err, "a value is required for '%s' but none was supplied",
+                               label_of(s, spec).s);
 }
 
 static enum options_result bad_choice(const struct scan *s, const struct option_spec *spec,
@@ -67,8 +67,8 @@ static enum options_result bad_choice(const struct scan *s, const struct option_
     char list[128] = "";
     for (size_t n = 0; *choices != NULL && n < sizeof(list); choices++)
         n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", n > 0 ? ", " : "", *choices);
-    return options_usage(s->err, "invalid value '%s' for '%s'\n  [possible values: %s]", value,
-                         label_of(s, spec).s, list);
+    return options_table_usage(s->err, "invalid value '%s' for '%s'\n  [possible values: %s]",
+                               value, label_of(s, spec).s, list);
 }
 
 static const char *const booleans[] = {"true", "false", NULL};
@@ -79,8 +79,8 @@ static const char *keep_value(struct options_args *args, const struct option_spe
     size_t id = (size_t)(spec - options_table);
     switch (spec->kind) {
     case OPTION_COUNT:
-    case OPTION_SECONDS: return options_number(spec, value, &args->number[id], reason);
-    case OPTION_HOSTS: return options_add_host(args, value);
+    case OPTION_SECONDS: return options_value_number(spec, value, &args->number[id], reason);
+    case OPTION_HOSTS: return options_value_add_host(args, value);
     case OPTION_BOOL: args->on[id] = strcmp(value, "true") == 0; return NULL;
     case OPTION_FLAG:
     case OPTION_TEXT:
@@ -98,13 +98,14 @@ static enum options_result take_value(const struct scan *s, const struct option_
     if (path && *value == '\0')
         return missing_value(s, spec);
     if (!path && !utf8_valid(value, strlen(value)))
-        return options_usage(s->err, "the value of '%s' is not valid UTF-8", label_of(s, spec).s);
-    if (choices != NULL && !options_is_choice(value, choices))
+        return options_table_usage(s->err, "the value of '%s' is not valid UTF-8",
+                                   label_of(s, spec).s);
+    if (choices != NULL && !options_value_is_choice(value, choices))
         return bad_choice(s, spec, value, choices);
     const char *reason = keep_value(s->args, spec, value, text);
     if (reason != NULL)
-        return options_usage(s->err, "invalid value '%s' for '%s': %s", value, label_of(s, spec).s,
-                             reason);
+        return options_table_usage(s->err, "invalid value '%s' for '%s': %s", value,
+                                   label_of(s, spec).s, reason);
     return OPTIONS_RUN;
 }
 
@@ -113,15 +114,15 @@ static enum options_result take_option(const struct scan *s, const struct option
                                        const char *value) {
     bool *given = &s->args->given[spec - options_table];
     if (*given && !spec->repeatable)
-        return options_usage(s->err, "the argument '%s' cannot be used multiple times",
-                             label_of(s, spec).s);
+        return options_table_usage(s->err, "the argument '%s' cannot be used multiple times",
+                                   label_of(s, spec).s);
     *given = true;
     if (spec == &options_table[OPT_HELP]) {
-        options_print_help(s->out);
+        options_table_print_help(s->out);
         return OPTIONS_EXIT_0;
     }
     if (spec == &options_table[OPT_VERSION]) {
-        options_print_version(s->out);
+        options_table_print_version(s->out);
         return OPTIONS_EXIT_0;
     }
     if (spec->kind != OPTION_FLAG)
@@ -141,9 +142,9 @@ static enum options_result scan_option(const struct scan *s, int argc, char **ar
     const char *rest = is_long ? arg + 2 + long_name(arg).n : arg + 2;
     const char *attached = *rest == '=' ? rest + 1 : *rest != '\0' ? rest : NULL;
     if (spec->value == NULL && is_long && attached != NULL)
-        return options_usage(s->err,
-                             "unexpected value '%s' for '--%s' found; no more were expected",
-                             attached, spec->name);
+        return options_table_usage(s->err,
+                                   "unexpected value '%s' for '--%s' found; no more were expected",
+                                   attached, spec->name);
     if (spec->value == NULL || attached != NULL)
         return take_option(s, spec, attached);
 
@@ -181,7 +182,7 @@ static enum options_result scan_argv(const struct scan *s, int argc, char **argv
             continue;
         }
         if (only_words || argv[i][0] != '-' || argv[i][1] == '\0')
-            return options_usage(s->err, "unexpected argument '%s' found", argv[i]);
+            return options_table_usage(s->err, "unexpected argument '%s' found", argv[i]);
         enum options_result r = scan_option(s, argc, argv, &i);
         if (r != OPTIONS_RUN)
             return r;
@@ -191,7 +192,7 @@ static enum options_result scan_argv(const struct scan *s, int argc, char **argv
 
 static enum options_result take_flag_text(const struct scan *s, const struct option_spec *spec,
                                           const char *text) {
-    if (!options_is_choice(text, booleans))
+    if (!options_value_is_choice(text, booleans))
         return bad_choice(s, spec, text, booleans);
     bool on = strcmp(text, "true") == 0;
     s->args->given[spec - options_table] = on;
@@ -219,14 +220,14 @@ static enum options_result scan_environment(const struct scan *s) {
 static enum options_result check_together(const struct scan *s) {
     const bool *given = s->args->given;
     if (given[OPT_REMOTE] && given[OPT_LISTEN])
-        return options_usage(s->err, "the argument '%s' cannot be used with '%s'",
-                             label_of(s, &options_table[OPT_REMOTE]).s,
-                             label_of(s, &options_table[OPT_LISTEN]).s);
+        return options_table_usage(s->err, "the argument '%s' cannot be used with '%s'",
+                                   label_of(s, &options_table[OPT_REMOTE]).s,
+                                   label_of(s, &options_table[OPT_LISTEN]).s);
     for (unsigned id = 0; id < OPT_COUNT; id++) {
         if (given[id] && options_table[id].needs_remote && !given[OPT_REMOTE])
-            return options_usage(s->err, "the argument '%s' requires '%s'",
-                                 label_of(s, &options_table[id]).s,
-                                 label_of(s, &options_table[OPT_REMOTE]).s);
+            return options_table_usage(s->err, "the argument '%s' requires '%s'",
+                                       label_of(s, &options_table[id]).s,
+                                       label_of(s, &options_table[OPT_REMOTE]).s);
     }
     return OPTIONS_RUN;
 }

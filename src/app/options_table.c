@@ -299,7 +299,7 @@ static void print_option(FILE *out, const struct option_spec *spec) {
         fprintf(out, "          [env: %s]\n", spec->env);
 }
 
-void options_print_help(FILE *out) {
+void options_table_print_help(FILE *out) {
     fputs("Runs commands on this machine for Codex clients that connect to it.\n\n" USAGE_LINE
           "\n       exec-server doctor [--json]\n"
           "       exec-server execpolicy check --rules <PATH> <COMMAND>...\n\n"
@@ -317,11 +317,11 @@ void options_print_help(FILE *out) {
     }
 }
 
-void options_print_version(FILE *out) {
+void options_table_print_version(FILE *out) {
     fputs("exec-server " EXEC_SERVER_VERSION "\n", out);
 }
 
-enum options_result options_usage(FILE *err, const char *fmt, ...) {
+enum options_result options_table_usage(FILE *err, const char *fmt, ...) {
     va_list ap;
     va_start(ap, fmt);
     fputs("error: ", err);

@@ -101,26 +101,26 @@ struct option_spec {
 
 extern const struct option_spec options_table[OPT_COUNT];
 
-void options_print_help(FILE *out);
-void options_print_version(FILE *out);
+void options_table_print_help(FILE *out);
+void options_table_print_version(FILE *out);
 
 /* "error: ...", the usage line and the hint on err; returns OPTIONS_USAGE. */
-enum options_result options_usage(FILE *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
+enum options_result options_table_usage(FILE *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /*
  * Reads the value of a COUNT or SECONDS. NULL, or why it cannot be used (in `reason`, or static).
  */
-const char *options_number(const struct option_spec *spec, const char *text, uint64_t *v,
-                           char reason[OPTIONS_REASON_MAX]);
+const char *options_value_number(const struct option_spec *spec, const char *text, uint64_t *v,
+                                 char reason[OPTIONS_REASON_MAX]);
 
-/* Why a number of a COUNT or SECONDS is outside its limits, as options_number() says it. */
-const char *options_range(const struct option_spec *spec, uint64_t v, bool in_ms,
-                          char reason[OPTIONS_REASON_MAX]);
+/* Why a number of a COUNT or SECONDS is outside its limits, as options_value_number() says it. */
+const char *options_value_range(const struct option_spec *spec, uint64_t v, bool in_ms,
+                                char reason[OPTIONS_REASON_MAX]);
 
 /* Adds a name to args->hosts (borrowed). NULL, or why it cannot be used. */
-const char *options_add_host(struct options_args *args, const char *name);
+const char *options_value_add_host(struct options_args *args, const char *name);
 
-bool options_is_choice(const char *value, const char *const *choices);
+bool options_value_is_choice(const char *value, const char *const *choices);
 
 /* Whether `url` is something to listen on; nothing is opened. */
 MUST_CHECK int options_check_listen(const char *url, struct err *e);

@@ -69,8 +69,8 @@ static bool parse_seconds(const char *value, uint64_t *v) {
     return true;
 }
 
-const char *options_range(const struct option_spec *spec, uint64_t v, bool in_ms,
-                          char reason[OPTIONS_REASON_MAX]) {
+const char *options_value_range(const struct option_spec *spec, uint64_t v, bool in_ms,
+                                char reason[OPTIONS_REASON_MAX]) {
     if (v >= spec->min && v <= spec->max)
         return NULL;
     uint64_t unit = spec->kind == OPTION_SECONDS && !in_ms ? 1000 : 1;
@@ -84,17 +84,18 @@ const char *options_range(const struct option_spec *spec, uint64_t v, bool in_ms
     return reason;
 }
 
-const char *options_number(const struct option_spec *spec, const char *text, uint64_t *v,
-                           char reason[OPTIONS_REASON_MAX]) {
+const char *options_value_number(const struct option_spec *spec, const char *text, uint64_t *v,
+                                 char reason[OPTIONS_REASON_MAX]) {
     if (spec->kind == OPTION_SECONDS)
-        return parse_seconds(text, v) ? options_range(spec, *v, false, reason) : "not a number";
+        return parse_seconds(text, v) ? options_value_range(spec, *v, false, reason)
+                                      : "not a number";
     const char *bad = parse_u64(text, v);
     if (bad == not_a_number || (bad != NULL && spec->max == UINT64_MAX))
         return bad;
-    return options_range(spec, *v, false, reason);
+    return options_value_range(spec, *v, false, reason);
 }
 
-const char *options_add_host(struct options_args *args, const char *name) {
+const char *options_value_add_host(struct options_args *args, const char *name) {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                   "0123456789.-_";
     size_t n = strlen(name);
@@ -106,7 +107,7 @@ const char *options_add_host(struct options_args *args, const char *name) {
     return NULL;
 }
 
-bool options_is_choice(const char *value, const char *const *choices) {
+bool options_value_is_choice(const char *value, const char *const *choices) {
     while (*choices != NULL && strcmp(value, *choices) != 0)
         choices++;
     return *choices != NULL;

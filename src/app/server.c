@@ -4,17 +4,16 @@
 #include "process/attach.h"
 #include "files/fs_conn.h"
 #include "files/http_files.h"
-#include "app/info.h"
-#include "process/job.h"
+#include "app/envinfo.h"
+#include "process/process.h"
 #include "app/listener.h"
 #include "app/methods.h"
-#include "ops/report.h"
+#include "process/events.h"
 #include "process/session.h"
 
 #include <errno.h>
 #include <malloc.h>
 #include <signal.h>
-#include <sodium.h>
 #include <sys/signalfd.h>
 #include <time.h>
 
@@ -25,8 +24,13 @@ static void server_on_heap_timer(struct loop_timer *t) {
     malloc_trim(0);
 }
 
-void server_freed(struct server *s) {
-    bool idle = s->sessions.count == s->detached_count;
+/*
+ * A process or a session was freed. Its memory lay between that of others, where free() leaves the
+ * pages with the heap; they go back to the system a little later, all at once.
+ */
+static void server_on_freed(struct process_host *h) {
+    struct server *s = container_of(h, struct server, processes);
+    bool idle = h->sessions.count == h->detached_count;
     uint64_t ms = idle ? SERVER_TRIM_MS : SERVER_TRIM_BUSY_MS;
     if (idle || s->heap_timer.pos == 0)
         (void)!loop_timer_set(&s->loop, &s->heap_timer, ms * LOOP_MS);
@@ -40,7 +44,7 @@ static struct server *server_of(struct conn *c) {
 
 static void server_on_open(struct conn *c) {
     c->user = rpc_peer_new(&server_of(c)->rpc, c);
-    report_connected(c);
+    events_connected(&server_of(c)->ops, c);
     if (c->user == NULL)
         conn_end(c, 1011, "out of memory");
 }
@@ -55,12 +59,12 @@ static void server_on_pressure(struct conn *c, bool high) {
         return;
     struct session *s = p->user;
     if (s != NULL && high) {
-        proc_gate_close(&s->gate);
+        proc_flow_close(&s->gate);
     } else if (s != NULL) {
-        proc_gate_open(&s->gate);
+        proc_flow_open(&s->gate);
         attach_resume(s);
         if (s->files != NULL)
-            fs_watch_conn_resume(&s->files->watch);
+            fs_watch_api_resume(&s->files->watch);
     }
     if (!high)
         rpc_peer_resume(p);
@@ -76,7 +80,7 @@ static void server_on_input_end(struct conn *c) {
 }
 
 static void server_on_gone(struct conn *c) {
-    report_disconnected(c);
+    events_disconnected(&server_of(c)->ops, c);
     if (c->user != NULL)
         rpc_peer_free(steal_ptr(&c->user));
 }
@@ -84,12 +88,12 @@ static void server_on_gone(struct conn *c) {
 /* With stdio the server ends with its only connection, when all was sent. */
 static void server_on_closed(struct conn *c) {
     struct server *s = server_of(c);
-    if (c->stdio && !s->stopping)
+    if (c->stdio && !s->processes.stopping)
         server_stop(s);
 }
 
 static void server_on_turned_away(struct conn *c, int status, const char *why) {
-    report_turned_away(server_of(c), METRICS_CAPACITY, c->peer, status, why);
+    ops_turned_away(&server_of(c)->ops, METRICS_CAPACITY, c->peer, status, why);
 }
 
 static void server_on_refused(struct conn *c, int status, enum http_refusal why,
@@ -97,11 +101,42 @@ static void server_on_refused(struct conn *c, int status, enum http_refusal why,
     enum metrics_refusal kind = why == HTTP_FROM_PAGE  ? METRICS_ORIGIN
                                 : why == HTTP_BAD_HOST ? METRICS_HOST
                                                        : METRICS_AUTH;
-    report_turned_away(server_of(c), kind, c->peer, status, reason);
+    ops_turned_away(&server_of(c)->ops, kind, c->peer, status, reason);
+}
+
+static void server_on_files(struct conn *c, const struct http_request *r,
+                            const struct http_answer *a) {
+    http_files_request(&server_of(c)->files, c, r, a);
+}
+
+/* -- metrics -- */
+
+static void server_count_conns(const struct server *s, struct metrics_now *now) {
+    now->connections = s->conns.count;
+    list_for_each(n, &s->conns.conns) {
+        const struct conn *c = list_entry(n, struct conn, node);
+        const struct rpc_peer *p = c->user;
+        now->output_queue += conn_backlog(c);
+        if (p == NULL)
+            continue;
+        now->queued_requests += p->queued;
+        now->request_queue += p->queued_bytes;
+        now->parked_calls += p->parked;
+        now->write_queue += p->parked_bytes;
+    }
 }
 
 static int server_put_metrics(void *owner, struct buf *b) {
-    return metrics_put(owner, b);
+    const struct server *s = owner;
+    struct metrics_now now = {
+        .uptime = (double)(s->loop.now - s->started) / (double)LOOP_SEC,
+        .started = s->started_unix,
+        .audit_dropped = audit_dropped(&s->ops.audit),
+    };
+    metrics_look(&now);
+    server_count_conns(s, &now);
+    process_host_count(&s->processes, &now);
+    return metrics_format(&s->ops.metrics, &now, &s->rpc, b);
 }
 
 static const struct conn_ops server_conn_ops = {
@@ -110,7 +145,7 @@ static const struct conn_ops server_conn_ops = {
     .pressure = server_on_pressure,
     .drained = server_on_drained,
     .input_end = server_on_input_end,
-    .files = http_files_request,
+    .files = server_on_files,
     .body = http_files_body,
     .writable = http_files_writable,
     .cut = http_files_cut,
@@ -143,18 +178,23 @@ static bool server_has_news(const struct server *s) {
 
 /* Helpers in sandboxes are nobody's command: they end when the server does. */
 static bool server_runs_commands(const struct server *s) {
-    return s->procs.spawner.live > s->helpers_alive;
+    return s->processes.procs.children.live > s->files.helpers_alive;
 }
 
-void server_check_stopped(struct server *s) {
-    if (s->stopping ? s->procs.spawner.live > 0 : server_runs_commands(s))
+/* Whoever waited for processes to die looks again. */
+static void server_check_stopped(struct server *s) {
+    if (s->processes.stopping ? s->processes.procs.children.live > 0 : server_runs_commands(s))
         return;
-    if (s->stopping)
+    if (s->processes.stopping)
         s->loop.stop = true;
-    else if (s->draining && server_has_news(s))
+    else if (s->processes.draining && server_has_news(s))
         (void)!loop_timer_set(&s->loop, &s->drain_timer, SERVER_DRAIN_MS * LOOP_MS);
-    else if (s->draining)
+    else if (s->processes.draining)
         server_stop_now(s);
+}
+
+static void server_on_died(struct process_host *h) {
+    server_check_stopped(container_of(h, struct server, processes));
 }
 
 static void server_on_drain_timer(struct loop_timer *t) {
@@ -163,35 +203,27 @@ static void server_on_drain_timer(struct loop_timer *t) {
 
 static void server_on_stop_timer(struct loop_timer *t) {
     struct server *s = container_of(t, struct server, stop_timer);
-    if (!s->stopping) { /* the grace period is over */
+    if (!s->processes.stopping) { /* the grace period is over */
         server_stop_now(s);
         return;
     }
     /* What still dies, or forks, is waited for; what hangs in the kernel is not. */
-    if (s->stop_looks++ < SERVER_STOP_LOOKS && spawner_is_killing(&s->procs.spawner) &&
+    if (s->stop_looks++ < SERVER_STOP_LOOKS &&
+        child_host_is_killing(&s->processes.procs.children) &&
         loop_timer_set(&s->loop, t, SERVER_STOP_AGAIN_MS * LOOP_MS) == 0)
         return;
-    log_error("%zu processes could not be ended in time", s->procs.spawner.live);
+    log_error("%zu processes could not be ended in time", s->processes.procs.children.live);
     s->unfinished = true;
     s->loop.stop = true;
 }
 
-static void server_end_sessions(struct server *s) {
-    for (size_t i = 0; i < s->sessions.nbuckets; i++) {
-        while (s->sessions.nbuckets > 0 && s->sessions.buckets[i] != NULL)
-            session_end(container_of(s->sessions.buckets[i], struct session, node));
-    }
-}
-
 static void server_stop_now(struct server *s) {
-    s->stopping = true;
-    listener_close(s);
+    s->processes.stopping = true;
+    listener_close(&s->listener);
     list_for_each(n, &s->conns.conns) {
         conn_end(list_entry(n, struct conn, node), 1001, "the server is shutting down");
     }
-    list_for_each(n, &s->detached) {
-        session_end(list_entry(n, struct session, detached_node));
-    }
+    process_host_end_detached(&s->processes);
     if (loop_timer_set(&s->loop, &s->stop_timer, SERVER_STOP_MS * LOOP_MS) < 0)
         s->loop.stop = true;
     loop_defer(&s->loop, &s->stop_task);
@@ -199,27 +231,17 @@ static void server_stop_now(struct server *s) {
 
 /* SIGTERM to everything that runs; clients are served meanwhile. */
 static void server_drain(struct server *s) {
-    s->draining = true;
-    listener_close(s);
-    for (size_t i = 0; i < s->sessions.nbuckets; i++) {
-        for (struct hash_node *n = s->sessions.buckets[i]; n != NULL; n = n->next) {
-            struct session *session = container_of(n, struct session, node);
-            list_for_each(it, &session->order) {
-                proc_ask_to_end(&list_entry(it, struct job, order)->proc);
-            }
-            list_for_each(it, &session->leftovers) {
-                proc_ask_to_end(&list_entry(it, struct job, link)->proc);
-            }
-        }
-    }
+    s->processes.draining = true;
+    listener_close(&s->listener);
+    process_host_ask_to_end(&s->processes);
     if (loop_timer_set(&s->loop, &s->stop_timer, s->opt->shutdown_grace_ms * LOOP_MS) < 0)
         server_stop_now(s);
 }
 
 void server_stop(struct server *s) {
-    if (s->stopping)
+    if (s->processes.stopping)
         s->loop.stop = true; /* asked twice: at once */
-    else if (s->draining || s->opt->shutdown_grace_ms == 0 || !server_runs_commands(s))
+    else if (s->processes.draining || s->opt->shutdown_grace_ms == 0 || !server_runs_commands(s))
         server_stop_now(s);
     else
         server_drain(s);
@@ -228,8 +250,8 @@ void server_stop(struct server *s) {
 /* Runs after the connections have let go of their sessions. */
 static void server_on_stop_task(struct loop_task *t) {
     struct server *s = container_of(t, struct server, stop_task);
-    server_end_sessions(s);
-    spawner_hunt(&s->procs.spawner);
+    process_host_end_sessions(&s->processes);
+    child_host_hunt(&s->processes.procs.children);
     server_check_stopped(s);
 }
 
@@ -237,8 +259,8 @@ static void server_on_stop_task(struct loop_task *t) {
 
 static void server_on_hangup(struct server *s) {
     _cleanup_err_ struct err e = ERR_INIT;
-    audit_reopen(&s->audit);
-    if (s->opt->auth_file == NULL && !audit_enabled(&s->audit))
+    audit_reopen(&s->ops.audit);
+    if (s->opt->auth_file == NULL && !audit_enabled(&s->ops.audit))
         server_stop(s);
     else if (s->opt->auth_file == NULL)
         log_info("audit log opened again");
@@ -254,7 +276,7 @@ static void server_on_signal(struct loop_io *io, uint32_t events) {
     struct signalfd_siginfo info;
     while (read(io->fd, &info, sizeof info) == sizeof info) {
         if (info.ssi_signo == SIGCHLD)
-            spawner_reap(&s->procs.spawner);
+            child_host_reap(&s->processes.procs.children);
         else if (info.ssi_signo == SIGHUP)
             server_on_hangup(s);
         else
@@ -279,64 +301,100 @@ static int server_watch_signals(struct server *s) {
 
 /* -- life -- */
 
+static const struct process_hooks server_process_hooks = {
+    .detached = files_host_detached,
+    .ended = files_host_ended,
+    .freed = server_on_freed,
+    .died = server_on_died,
+};
+
+static void server_note_start(struct server *s) {
+    struct timespec ts;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    s->started = s->loop.now;
+    s->started_unix = (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static int server_init_processes(struct server *s, struct rlimit nofile) {
+    const struct options *o = s->opt;
+    const struct process_settings settings = {
+        /* With stdio nobody can come back. */
+        .session_ttl_ms = o->listen == OPTIONS_LISTEN_STDIO ? 0 : o->session_ttl_ms,
+        .keep_detached = o->keep_detached,
+        .allow_attach = o->allow_attach,
+        .max_processes = o->max_processes,
+        .retained_output = o->retained_output,
+        .closed_retention_ms = o->closed_retention_ms,
+        .closed_output_max = o->closed_output_max,
+        .allow_direct_exec = o->allow_direct_exec,
+        .allow_prepared_exec = o->allow_prepared_exec,
+        .inherit_pids = o->inherit_pids,
+        .one_at_a_time = o->concurrent_requests <= 1,
+    };
+    s->processes = (struct process_host){.loop = &s->loop,
+                                         .conns = &s->conns,
+                                         .ops = &s->ops,
+                                         .files = &s->files,
+                                         .hooks = &server_process_hooks};
+    passwd_read("/etc/passwd", getuid(), &s->passwd);
+    return process_host_init(&s->processes, &settings, nofile, s->passwd.home);
+}
+
+static int server_init_conns(struct server *s) {
+    const struct options *o = s->opt;
+    int r = conn_host_init(&s->conns, &s->loop, &server_conn_ops, &s->opt->auth, s);
+    s->conns.metrics = o->metrics ? server_put_metrics : NULL;
+    s->conns.max = o->max_connections;
+    s->conns.files = o->http_files;
+    s->conns.http_hosts = s->opt->http_hosts;
+    s->conns.http_host_count = o->http_host_count;
+    return r;
+}
+
 int server_init(struct server *s, struct options *opt, struct rlimit nofile, struct err *e) {
     *s = (struct server){.opt = opt,
-                         .listener = {.fd = -1},
                          .signals = {.fd = -1, .fn = server_on_signal},
                          .stop_timer.fn = server_on_stop_timer,
                          .stop_task.fn = server_on_stop_task,
                          .drain_timer.fn = server_on_drain_timer,
                          .heap_timer.fn = server_on_heap_timer};
-    list_init(&s->detached);
-    list_init(&s->helpers);
-    retention_init(&s->outputs, opt->closed_output_max);
-    retention_init(&s->entries, SERVER_ENTRIES_MAX);
-    list_init(&s->dying);
-    hash_init(&s->sessions);
-    randombytes_buf(s->write_key, sizeof s->write_key);
+    size_t lanes = (size_t)MIN(opt->concurrent_requests, (uint64_t)SERVER_LANES_MAX);
+    listener_init(&s->listener, &s->loop, opt, &s->conns, &s->ops);
     int r = loop_init(&s->loop, NULL);
-    struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
-    s->started = s->loop.now;
-    s->started_unix = (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-    remains_init(&s->remains, &s->loop);
+    server_note_start(s);
     if (r == 0)
         r = server_watch_signals(s);
-    if (r == 0)
-        r = proc_host_init(&s->procs, &s->loop, nofile);
-    s->procs.spawner.spare_strays |= opt->keep_detached;
+    int processes = server_init_processes(s, nofile);
+    r = r < 0 ? r : processes;
     if (r == 0)
         r = pool_init(&s->pool, &s->loop);
-    fs_devices_init(&s->devices);
-    fs_devices_hold_root(&s->devices);
+    s->files = (struct files_host){.loop = &s->loop,
+                                   .pool = &s->pool,
+                                   .conns = &s->conns,
+                                   .processes = &s->processes,
+                                   .ops = &s->ops,
+                                   .lanes = lanes};
+    files_host_init(&s->files);
     if (r == 0)
-        r = conn_host_init(&s->conns, &s->loop, &server_conn_ops, &opt->auth, s);
-    passwd_read("/etc/passwd", getuid(), &s->passwd);
-    sandbox_host_init(&s->sandbox, opt->inherit_pids, s->passwd.home);
+        r = server_init_conns(s);
     if (r == 0)
-        r = info_build(s);
-    s->conns.metrics = opt->metrics ? server_put_metrics : NULL;
-    s->conns.max = opt->max_connections;
-    s->conns.files = opt->http_files;
-    s->conns.http_hosts = opt->http_hosts;
-    s->conns.http_host_count = opt->http_host_count;
-    size_t lanes = (size_t)MIN(opt->concurrent_requests, (uint64_t)SERVER_LANES_MAX);
+        r = envinfo_build(s);
     rpc_host_init(&s->rpc, &s->pool, methods_table, methods_count, lanes, server_on_peer_gone);
     if (r < 0)
         return err_os(e, ERR_INTERNAL, -r);
-    return opt->audit_log != NULL ? audit_open(&s->audit, opt->audit_log, e) : 0;
+    return ops_init(&s->ops, &s->loop, opt->audit_log, e);
 }
 
 int server_listen(struct server *s, struct err *e) {
     if (s->opt->listen != OPTIONS_LISTEN_STDIO)
-        return listener_open(s, e);
+        return listener_open(&s->listener, e);
     int r = conn_stdio(&s->conns, STDIN_FILENO, STDOUT_FILENO);
-    s->metrics.connections++;
+    s->ops.metrics.connections++;
     return r < 0 ? err_os(e, ERR_INTERNAL, -r) : 0;
 }
 
 int server_run(struct server *s) {
-    (void)sandbox_backend(&s->sandbox); /* now, while nobody waits */
+    (void)sandbox_host_backend(&s->processes.sandbox); /* now, while nobody waits */
     int r = loop_run(&s->loop);
     return r == 0 && s->unfinished ? -EBUSY : r;
 }
@@ -348,39 +406,28 @@ static bool server_end_pool(struct server *s) {
         if (loop_once(&s->loop, LOOP_MS) < 0)
             break;
     }
-    loop_timer_del(&s->loop, &s->trim_timer);
     return pool_fini(&s->pool);
 }
 
 bool server_fini(struct server *s) {
-    s->stopping = true;
+    s->processes.stopping = true;
     conn_host_drop(&s->conns);
-    server_end_sessions(s);
+    process_host_end_sessions(&s->processes);
     if (!server_end_pool(s)) { /* a thread hangs: what it uses must stay, and the process ends */
         log_warn("a call of the file system hangs: not waiting for it");
-        report_refusals(s);
-        audit_close(&s->audit);
+        ops_fini(&s->ops);
         return false;
     }
-    for (struct list *n; (n = list_first(&s->dying)) != NULL;)
-        job_free(list_entry(n, struct job, link)); /* only what could not be ended in time */
-    remains_fini(&s->remains);
+    process_host_fini(&s->processes);
     conn_host_fini(&s->conns);
-    listener_close(s);
+    listener_close(&s->listener);
     loop_io_del(&s->loop, &s->signals);
     util_close_fd(&s->signals.fd);
-    proc_host_fini(&s->procs);
     rpc_host_fini(&s->rpc);
-    hash_fini(&s->sessions);
-    retention_fini(&s->outputs);
-    retention_fini(&s->entries);
-    sandbox_host_fini(&s->sandbox);
-    fs_devices_fini(&s->devices);
+    files_host_fini(&s->files);
     passwd_fini(&s->passwd);
     buf_fini(&s->info);
-    report_refusals(s);
-    loop_timer_del(&s->loop, &s->refusals_timer);
+    ops_fini(&s->ops);
     loop_fini(&s->loop);
-    audit_close(&s->audit);
     return true;
 }

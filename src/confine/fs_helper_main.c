@@ -1,7 +1,7 @@
 #include "confine/fs_helper_main.h"
 
 #include "fs/fs_file.h"
-#include "confine/fs_gate.h"
+#include "confine/fs_access.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -67,7 +67,7 @@ int fs_helper_memfd(struct str text) {
     _cleanup_close_ int fd = memfd_create("fs-call", MFD_CLOEXEC);
     if (fd < 0)
         return -errno;
-    int r = fs_write_all(fd, text.p, text.n);
+    int r = fs_file_write_all(fd, text.p, text.n);
     return r < 0 ? r : steal_fd(&fd);
 }
 
@@ -114,7 +114,7 @@ static int helper_map(int fd, struct str *out) {
 }
 
 /* Makes one call and answers it. 0; not 0 when the helper is of no more use. */
-static int helper_serve(int channel, const struct fs_call_gate *gate, struct str bytes, int fd) {
+static int helper_serve(int channel, const struct fs_call_access *gate, struct str bytes, int fd) {
     struct fs_call_result result = FS_CALL_RESULT_INIT;
     _cleanup_err_ struct err e = ERR_INIT;
     struct fs_call call;
@@ -133,7 +133,7 @@ static int helper_serve(int channel, const struct fs_call_gate *gate, struct str
 
 int fs_helper_main(const struct layout *l, int channel) {
     static char packet[FS_CALL_BYTES_MAX];
-    const struct fs_call_gate gate = fs_gate_calls(l->access);
+    const struct fs_call_access gate = fs_access_calls(l->access);
     for (int r = 0; r == 0;) {
         _cleanup_close_ int fd = -1;
         ssize_t n = fs_helper_receive(channel, packet, sizeof packet, &fd);

@@ -29,14 +29,14 @@ fs_run fs_rename_run, fs_set_permissions_run;                             /* fs_
  * What all methods with a path check first: that it is one of this host, and whether the call must
  * be made in a sandbox. 0: no; 1: yes; -EINVAL with e set.
  */
-MUST_CHECK int fs_check(const struct fs_params *p, bool write, struct err *e);
+MUST_CHECK int fs_ops_check(const struct fs_params *p, bool write, struct err *e);
 
 /*
  * Reads n bytes at `offset` and encodes them at the end of seg, which has room. Bytes read, less
  * than n only at the end of the file, or -errno. Without `wait` -EAGAIN when it would have to.
  */
 MUST_CHECK ssize_t fs_read_encoded(const struct fs_file *f, uint64_t offset, size_t n, bool wait,
-                                   struct outq_seg *seg);
+                                   struct sendq_seg *seg);
 
 /* Memory for chunks is in use: gives back later what the pool keeps of it. */
-void fs_used_blocks(struct server *s);
+void fs_read_used_blocks(struct files_host *host);

@@ -8,7 +8,7 @@
 #include <fcntl.h>
 
 /* The plan of the params' profile. */
-static int confined_plan(const struct server *s, const struct fs_params *p, struct arena *a,
+static int confined_plan(const struct files_host *host, const struct fs_params *p, struct arena *a,
                          struct plan *plan, struct err *e) {
     char cwd[PATH_MAX];
     const char *home = getenv("HOME");
@@ -16,8 +16,8 @@ static int confined_plan(const struct server *s, const struct fs_params *p, stru
         .call = PROFILE_FILES,
         .cwd = getcwd(cwd, sizeof cwd) != NULL && cwd[0] == '/' ? cwd : "/",
         .tmpdir = getenv("TMPDIR"),
-        .home = home != NULL && home[0] != '\0' ? home : s->passwd.home,
-        .inherit_pids = s->sandbox.inherit_pids,
+        .home = home != NULL && home[0] != '\0' ? home : host->processes->sandbox.home,
+        .inherit_pids = host->processes->sandbox.inherit_pids,
     };
     return profile_plan(p->profile, &context, a, plan, e);
 }
@@ -51,7 +51,7 @@ int fs_confined_init(struct fs_confined *x, struct rpc_call *c, const struct fs_
     struct plan plan;
     *x = (struct fs_confined){.call = BUF_INIT(FS_CALL_BYTES_MAX), .data = -1};
     x->write = op == FS_CALL_WRITE || op == FS_CALL_REPLACE;
-    int r = confined_plan(s->server, p, &a, &plan, e);
+    int r = confined_plan(s->host->files, p, &a, &plan, e);
     if (r == 0)
         r = confined_encode(p, op, &x->call, e);
     if (r == 0 && (x->helper = fs_helper_get(s, &plan, e)) == NULL)

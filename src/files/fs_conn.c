@@ -1,8 +1,7 @@
 #include "files/fs_conn.h"
 
 #include "fs/fs_site.h"
-#include "app/methods.h"
-#include "ops/report_file.h"
+#include "files/file_events.h"
 #include "process/session.h"
 
 #include <errno.h>
@@ -17,11 +16,11 @@ struct fs_conn *fs_conn_get(struct rpc_call *c, struct err *e) {
         err_os(e, ERR_INTERNAL, ENOMEM);
         return NULL;
     }
-    f->server = s->server;
+    f->host = s->host->files;
     list_init(&f->jobs);
     list_init(&f->waiting);
     list_init(&f->handles);
-    fs_watch_conn_init(&f->watch, c->peer);
+    fs_watch_api_init(&f->watch, c->peer);
     s->files = f;
     return f;
 }
@@ -48,20 +47,20 @@ static void fs_closer_done(struct pool_job *p) {
         free(c);
 }
 
-void fs_close_later(struct server *s, int fd) {
+void fs_conn_close_later(struct files_host *host, int fd) {
     struct fs_closer *c = calloc(1, sizeof *c);
     if (c == NULL) {
         close(fd);
         return;
     }
     c->fd = fd;
-    c->pool = &s->pool;
+    c->pool = host->pool;
     c->job.work = fs_closer_work;
     c->job.done = fs_closer_done;
-    pool_submit(&s->pool, &c->job);
+    pool_submit(host->pool, &c->job);
 }
 
-bool fs_closes_fast(const struct fs_file *f) {
+bool fs_conn_closes_fast(const struct fs_file *f) {
     struct stat st;
     return f->quick && fstat(f->fd, &st) == 0 && st.st_nlink > 0;
 }
@@ -78,9 +77,9 @@ static void fs_job_report(struct fs_job *j) {
     if (j->report != NULL && (j->ran || j->job.refused) && j->r <= 0) {
         if (j->r < 0 && j->err.code == 0)
             fs_fail(&j->err, -j->r);
-        report_file_tell(j->report, j->r < 0 ? &j->err : NULL);
+        file_events_tell(j->report, j->r < 0 ? &j->err : NULL);
     }
-    report_file_free(j->report);
+    file_events_free(j->report);
 }
 
 void fs_job_free(struct fs_job *j) {
@@ -94,14 +93,14 @@ void fs_job_free(struct fs_job *j) {
 
 /* Begins what waits, as far as it may. */
 static void fs_conn_pump(struct fs_conn *f) {
-    size_t most = MAX(f->server->rpc.lanes, (size_t)FS_JOBS_MIN);
+    size_t most = MAX(f->host->lanes, (size_t)FS_JOBS_MIN);
     for (struct list *n; f->running < most && (n = list_first(&f->waiting)) != NULL;) {
         struct fs_job *j = list_entry(n, struct fs_job, node);
         list_remove(&j->node);
         list_append(&f->jobs, &j->node);
         j->state = FS_JOB_RUNNING;
         f->running++;
-        pool_submit(&f->server->pool, &j->job);
+        pool_submit(f->host->pool, &j->job);
     }
 }
 
@@ -140,7 +139,7 @@ static void fs_job_done(struct pool_job *p) {
     struct fs_job *j = container_of(p, struct fs_job, job);
     struct fs_conn *f = j->conn;
     if (p->refused && j->call != NULL && j->call->peer->stream == j->call) {
-        pool_submit(&j->server->pool, p); /* an answer that has begun can wait */
+        pool_submit(j->host->pool, p); /* an answer that has begun can wait */
         return;
     }
     if (p->refused)
@@ -175,19 +174,19 @@ void fs_job_queue(struct fs_job *j) {
 }
 
 int fs_job_keep(struct fs_conn *f, struct fs_job *j, struct rpc_call *c, struct err *e) {
-    j->server = f->server;
+    j->host = f->host;
     j->conn = f;
     j->state = FS_JOB_PAUSED;
     j->job.work = fs_job_work;
     j->job.done = fs_job_done;
-    j->call = rpc_keep(c, e);
+    j->call = rpc_defer(c, e);
     if (j->call == NULL) {
         fs_job_free(j);
         return -ENOMEM;
     }
     j->call->user = j;
     j->call->cancelled = fs_job_cancelled;
-    rpc_hold(j->call, j->bytes);
+    rpc_charge(j->call, j->bytes);
     return 0;
 }
 
@@ -241,7 +240,7 @@ static int fs_close_work(struct fs_job *j) {
 
 static void fs_close_finish(struct fs_job *j) {
     struct rpc_call *call = steal_ptr(&j->call);
-    method_text(rpc_result_begin(call), "{}");
+    rpc_done_text(rpc_result_begin(call), "{}");
     rpc_result_send(call);
 }
 
@@ -250,7 +249,7 @@ static void fs_close_release(struct fs_job *j) {
     if (c->handle != NULL)
         c->handle->closing = NULL;
     if (c->fd >= 0) /* the call was cancelled or no thread was free */
-        fs_close_later(j->server, c->fd);
+        fs_conn_close_later(j->host, c->fd);
     free(c);
 }
 
@@ -268,10 +267,10 @@ static void fs_handle_end(struct fs_handle *h) {
             fs_job_free(&c->job);
         }
     } else if (h->file.fd >= 0) {
-        fs_close_later(h->server, h->file.fd);
+        fs_conn_close_later(h->host, h->file.fd);
     }
-    report_file_tell(h->report, NULL);
-    report_file_free(h->report);
+    file_events_tell(h->report, NULL);
+    file_events_free(h->report);
     free(h);
 }
 
@@ -284,7 +283,7 @@ static void fs_handle_unuse(struct fs_handle *h) {
 void fs_handle_drop(struct fs_handle *h) {
     list_remove(&h->node);
     h->conn->handle_count--;
-    h->server = h->conn->server;
+    h->host = h->conn->host;
     h->conn = NULL;
     if (h->busy == 0)
         fs_handle_end(h);
@@ -292,10 +291,10 @@ void fs_handle_drop(struct fs_handle *h) {
 
 enum rpc_outcome fs_handle_close(struct fs_handle *h, struct rpc_call *c, struct buf *result,
                                  struct err *e) {
-    if (h->busy == 0 && fs_closes_fast(&h->file)) {
+    if (h->busy == 0 && fs_conn_closes_fast(&h->file)) {
         close(steal_fd(&h->file.fd));
         fs_handle_drop(h);
-        return method_text(result, "{}");
+        return rpc_done_text(result, "{}");
     }
     struct fs_close_job *j = calloc(1, sizeof *j);
     if (j == NULL) {
@@ -319,7 +318,7 @@ enum rpc_outcome fs_handle_close(struct fs_handle *h, struct rpc_call *c, struct
 void fs_conn_free(struct fs_conn *f) {
     if (f == NULL)
         return;
-    fs_watch_conn_fini(&f->watch);
+    fs_watch_api_fini(&f->watch);
     list_for_each(n, &f->jobs) {
         struct fs_job *j = list_entry(n, struct fs_job, node);
         j->conn = NULL;

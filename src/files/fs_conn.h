@@ -13,18 +13,18 @@
 #include "fs/fs_file.h"
 #include "loop/pool.h"
 #include "files/fs_watch_api.h"
-#include "app/server.h"
+#include "files/files_host.h"
 
 #define FS_HANDLES_MAX 128
 #define FS_HANDLE_ID_MAX 32 /* bytes */
 #define FS_JOBS_MIN 2
 
 struct fs_job;
-struct report_file;
+struct file_event;
 struct fs_handle;
 
 struct fs_conn {
-    struct server *server;
+    struct files_host *host;
     struct list jobs;    /* struct fs_job: running */
     struct list waiting; /* struct fs_job: for their turn, in order */
     size_t running;
@@ -65,14 +65,14 @@ struct fs_job {
     struct pool_job job;
     enum fs_job_state state;
     struct list node;
-    struct server *server;
-    struct fs_conn *conn;       /* NULL: gone */
-    struct fs_handle *held;     /* kept open until after `release`, or NULL */
-    struct rpc_call *call;      /* kept; NULL: nobody waits for the answer */
-    atomic_bool stop;           /* nobody is interested any more */
-    const char *cut;            /* for rpc_stream_fail(), in a job that streams; static */
-    size_t bytes;               /* of memory that it brings along; see rpc_hold() */
-    struct report_file *report; /* owned; what the audit log hears of it, or NULL */
+    struct files_host *host;
+    struct fs_conn *conn;      /* NULL: gone */
+    struct fs_handle *held;    /* kept open until after `release`, or NULL */
+    struct rpc_call *call;     /* kept; NULL: nobody waits for the answer */
+    atomic_bool stop;          /* nobody is interested any more */
+    const char *cut;           /* for rpc_stream_fail(), in a job that streams; static */
+    size_t bytes;              /* of memory that it brings along; see rpc_charge() */
+    struct file_event *report; /* owned; what the audit log hears of it, or NULL */
     struct fs_target target;
     bool ran;       /* work was called */
     bool pause;     /* set by finish: the job goes on later, it is not to be released */
@@ -98,23 +98,23 @@ void fs_job_queue(struct fs_job *j);
 void fs_job_free(struct fs_job *j);
 
 /* Closes a descriptor in a thread: that may block. */
-void fs_close_later(struct server *s, int fd);
+void fs_conn_close_later(struct files_host *host, int fd);
 
 /* Whether closing cannot take long: nothing to write back, no file to be removed with it. */
-bool fs_closes_fast(const struct fs_file *f);
+bool fs_conn_closes_fast(const struct fs_file *f);
 
 /* -- handles -- */
 
 struct fs_handle {
     struct list node;
-    struct server *server; /* once it is out of the table */
-    struct fs_conn *conn;  /* NULL: out of the table; it lives while it is busy */
+    struct files_host *host; /* once it is out of the table */
+    struct fs_conn *conn;    /* NULL: out of the table; it lives while it is busy */
     char id[FS_HANDLE_ID_MAX];
     size_t id_len;
-    struct fs_file file;        /* fd -1: still being opened */
-    unsigned busy;              /* jobs that use it */
-    struct fs_job *closing;     /* to be run when it is no longer busy */
-    struct report_file *report; /* owned; of one that is written, told when it ends, or NULL */
+    struct fs_file file;       /* fd -1: still being opened */
+    unsigned busy;             /* jobs that use it */
+    struct fs_job *closing;    /* to be run when it is no longer busy */
+    struct file_event *report; /* owned; of one that is written, told when it ends, or NULL */
 };
 
 /* The handle with that id, or NULL. */

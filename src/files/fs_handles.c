@@ -3,8 +3,7 @@
 #include "json/jsonw.h"
 #include "files/fs_api.h"
 #include "files/fs_confined.h"
-#include "app/methods.h"
-#include "ops/report_file.h"
+#include "files/file_events.h"
 
 #include <errno.h>
 
@@ -45,8 +44,8 @@ static int fs_open_work(struct fs_job *j) {
     struct fs_open *o = container_of(j, struct fs_open, job);
     if (o->confined.helper != NULL)
         return fs_confined_open(&o->confined, &o->file, &j->err);
-    return o->replace ? fs_open_replace(&j->server->devices, o->path, &o->file, &j->err)
-                      : fs_open_read(&j->server->devices, o->path, true, &o->file, &j->err);
+    return o->replace ? fs_file_open_replace(&j->host->devices, o->path, &o->file, &j->err)
+                      : fs_file_open_read(&j->host->devices, o->path, true, &o->file, &j->err);
 }
 
 static int fs_open_put_result(const struct fs_handle *h, struct buf *b) {
@@ -66,12 +65,12 @@ static void fs_open_finish(struct fs_job *j) {
     j->held->file = o->file;
     o->file = FS_FILE_NONE;
     if (j->report != NULL) { /* told now, and again with what was written */
-        report_file_tell(j->report, NULL);
-        report_file_turn(j->report, "fs/close");
+        file_events_tell(j->report, NULL);
+        file_events_turn(j->report, "fs/close");
         j->held->report = steal_ptr(&j->report);
     }
     struct buf *b = rpc_result_begin(c);
-    method_done(b, fs_open_put_result(j->held, b));
+    rpc_done(b, fs_open_put_result(j->held, b));
     rpc_result_send(c);
 }
 
@@ -80,7 +79,7 @@ static void fs_open_release(struct fs_job *j) {
     if (j->held->file.fd < 0 && j->held->conn != NULL) /* it could not be opened */
         fs_handle_drop(j->held);
     if (o->file.fd >= 0) /* nobody is there to have it */
-        fs_close_later(j->server, o->file.fd);
+        fs_conn_close_later(j->host, o->file.fd);
     fs_confined_fini(&o->confined);
     free(o->path);
     free(o);
@@ -102,7 +101,7 @@ enum rpc_outcome fs_open_run(struct rpc_call *c, void *params, struct buf *resul
     if (f == NULL || fs_check_handle_id(p->handle_id, e) < 0 ||
         fs_check_new_handle(f, p->handle_id, e) < 0)
         return RPC_ERROR;
-    int confined = fs_check(p, p->replace, e);
+    int confined = fs_ops_check(p, p->replace, e);
     if (confined < 0)
         return RPC_ERROR;
     struct fs_open *o = calloc(1, sizeof *o);
@@ -124,7 +123,7 @@ enum rpc_outcome fs_open_run(struct rpc_call *c, void *params, struct buf *resul
     o->file = FS_FILE_NONE;
     o->job.target.path[0] = o->path;
     if (o->replace)
-        o->job.report = report_file_new(c, "fs/open", o->path, NULL, REPORT_NO_BYTES);
+        o->job.report = file_events_new(c, "fs/open", o->path, NULL, FILE_EVENTS_NO_BYTES);
     o->job.work = fs_open_work;
     o->job.finish = fs_open_finish;
     o->job.release = fs_open_release;
@@ -139,7 +138,7 @@ struct fs_read_block {
     struct fs_file file; /* of the handle, which is held */
     uint64_t offset;
     size_t len, got;
-    struct outq_seg *seg; /* owned */
+    struct sendq_seg *seg; /* owned */
 };
 
 static int fs_read_block_work(struct fs_job *j) {
@@ -150,7 +149,7 @@ static int fs_read_block_work(struct fs_job *j) {
 }
 
 /* The result with `got` bytes, encoded in seg. */
-static void fs_read_block_put(struct rpc_call *c, struct buf *result, struct outq_seg *seg,
+static void fs_read_block_put(struct rpc_call *c, struct buf *result, struct sendq_seg *seg,
                               bool eof) {
     int r = buf_putz(result, "{\"chunk\":\"");
     rpc_result_blob(c, seg);
@@ -171,7 +170,7 @@ static void fs_read_block_release(struct fs_job *j) {
     /* A handle that cannot be read is of no more use. */
     if (j->r < 0 && !j->job.refused && j->held->conn != NULL)
         fs_handle_drop(j->held);
-    outq_seg_free(&j->server->conns.pool, b->seg);
+    sendq_seg_free(&j->host->conns->pool, b->seg);
     free(b);
 }
 
@@ -188,12 +187,12 @@ enum rpc_outcome fs_read_block_run(struct rpc_call *c, void *params, struct buf 
     struct fs_handle *h = fs_named_handle(c, p->handle_id, e);
     if (h == NULL)
         return RPC_ERROR;
-    struct server *s = h->conn->server;
+    struct files_host *host = h->conn->host;
     size_t len = (size_t)p->len;
-    struct outq_seg *seg = outq_seg_new(&s->conns.pool, base64_encoded_len(len));
-    fs_used_blocks(s);
+    struct sendq_seg *seg = sendq_seg_new(&host->conns->pool, base64_encoded_len(len));
+    fs_read_used_blocks(host);
     ssize_t n = -EAGAIN;
-    if (seg != NULL && fs_try_settle(&h->file))
+    if (seg != NULL && fs_file_try_settle(&h->file))
         n = fs_read_encoded(&h->file, p->offset, len, false, seg);
     if (n >= 0) {
         fs_read_block_put(c, result, seg, (size_t)n < len);
@@ -201,7 +200,7 @@ enum rpc_outcome fs_read_block_run(struct rpc_call *c, void *params, struct buf 
     }
     struct fs_read_block *b = seg != NULL ? calloc(1, sizeof *b) : NULL;
     if (b == NULL) {
-        outq_seg_free(&s->conns.pool, seg);
+        sendq_seg_free(&host->conns->pool, seg);
         err_os(e, ERR_INTERNAL, ENOMEM);
         return RPC_ERROR;
     }
@@ -232,20 +231,20 @@ struct fs_write_block {
 
 static int fs_write_block_work(struct fs_job *j) {
     const struct fs_write_block *w = container_of(j, struct fs_write_block, job);
-    return fs_pwrite(w->fd, w->data, w->n, w->offset);
+    return fs_file_pwrite(w->fd, w->data, w->n, w->offset);
 }
 
 static void fs_write_block_finish(struct fs_job *j) {
     struct rpc_call *c = steal_ptr(&j->call);
-    method_text(rpc_result_begin(c), "{}");
+    rpc_done_text(rpc_result_begin(c), "{}");
     rpc_result_send(c);
 }
 
 static void fs_write_block_release(struct fs_job *j) {
     struct fs_write_block *w = container_of(j, struct fs_write_block, job);
     if (j->ran && j->r >= 0)
-        report_file_add(j->held->report, w->n);
-    spare_give(&j->server->conns.spare, &w->memory);
+        file_events_add(j->held->report, w->n);
+    bufcache_give(&j->host->conns->bufcache, &w->memory);
     free(w);
 }
 
@@ -298,5 +297,5 @@ enum rpc_outcome fs_close_run(struct rpc_call *c, void *params, struct buf *resu
     if (f == NULL || fs_check_handle_id(p->handle_id, e) < 0)
         return RPC_ERROR;
     struct fs_handle *h = fs_handle_find(f, p->handle_id);
-    return h != NULL ? fs_handle_close(h, c, result, e) : method_text(result, "{}");
+    return h != NULL ? fs_handle_close(h, c, result, e) : rpc_done_text(result, "{}");
 }

@@ -1,6 +1,7 @@
 #include "files/fs_helper.h"
 
 #include "base/log.h"
+#include "files/files_host.h"
 #include "confine/fs_helper_main.h"
 #include "confine/fs_places.h"
 
@@ -14,15 +15,15 @@
 
 struct fs_helper {
     struct list node;     /* in session->helpers; unlinked: it is ending */
-    struct list all_node; /* in server->helpers */
-    struct server *server;
+    struct list all_node; /* in host->helpers */
+    struct files_host *host;
     struct session *session; /* NULL: it is ending */
     struct buf key;          /* the encoded plan */
     struct arena arena;
     struct plan plan;
     unsigned refs; /* calls that use it */
-    struct spawn spawn;
-    struct synthlist *synth;
+    struct child child;
+    struct placeholders *placeholders;
     bool started;
     struct loop_timer idle;
 
@@ -40,8 +41,8 @@ struct fs_helper {
 /* -- life -- */
 
 static void helper_free(struct fs_helper *h) {
-    loop_timer_del(&h->server->loop, &h->idle);
-    sandbox_list_free(h->synth);
+    loop_timer_del(h->host->loop, &h->idle);
+    sandbox_host_list_free(h->placeholders);
     if (h->channel >= 0)
         close(h->channel);
     pthread_mutex_destroy(&h->lock);
@@ -52,7 +53,7 @@ static void helper_free(struct fs_helper *h) {
 }
 
 static void helper_free_unused(struct fs_helper *h) {
-    if (h->refs == 0 && h->session == NULL && (!h->started || h->spawn.gone))
+    if (h->refs == 0 && h->session == NULL && (!h->started || h->child.gone))
         helper_free(h);
 }
 
@@ -63,17 +64,17 @@ static void helper_end(struct fs_helper *h) {
     list_remove(&h->node);
     list_remove(&h->all_node);
     h->session->helper_count--;
-    h->server->helper_count--;
+    h->host->helper_count--;
     h->session = NULL;
-    loop_timer_del(&h->server->loop, &h->idle);
+    loop_timer_del(h->host->loop, &h->idle);
     if (h->channel >= 0)
         shutdown(h->channel, SHUT_RDWR); /* whoever waits for an answer gets none */
     if (h->started)
-        spawn_kill(&h->spawn, false);
+        child_kill(&h->child, false);
     helper_free_unused(h);
 }
 
-void fs_helpers_end(struct session *s) {
+void fs_helper_end_all(struct session *s) {
     for (struct list *n; (n = list_first(&s->helpers)) != NULL;)
         helper_end(list_entry(n, struct fs_helper, node));
 }
@@ -84,16 +85,16 @@ static void helper_on_idle(struct loop_timer *t) {
         helper_end(h);
 }
 
-static void helper_on_change(struct spawn *c) {
-    struct fs_helper *h = container_of(c, struct fs_helper, spawn);
-    struct server *server = h->server;
+static void helper_on_change(struct child *c) {
+    struct fs_helper *h = container_of(c, struct fs_helper, child);
+    struct files_host *host = h->host;
     if (c->gone) {
-        server->helpers_alive--;
+        host->helpers_alive--;
         h->refs++;
         helper_end(h);
         h->refs--;
         helper_free_unused(h);
-        server_check_stopped(server);
+        host->processes->hooks->died(host->processes);
     } else if (c->seen == SUPERVISOR_EXITED || c->seen == SUPERVISOR_FAILED) {
         helper_end(h);
     }
@@ -103,7 +104,7 @@ void fs_helper_unref(struct fs_helper *h) {
     h->refs--;
     if (h->session == NULL)
         helper_free_unused(h);
-    else if (h->refs == 0 && (h->broken || loop_timer_set(&h->server->loop, &h->idle,
+    else if (h->refs == 0 && (h->broken || loop_timer_set(h->host->loop, &h->idle,
                                                           FS_HELPER_IDLE_MS * LOOP_MS) < 0))
         helper_end(h);
 }
@@ -112,11 +113,11 @@ void fs_helper_unref(struct fs_helper *h) {
 
 static struct fs_helper *helper_use(struct fs_helper *h) {
     h->refs++;
-    loop_timer_del(&h->server->loop, &h->idle);
+    loop_timer_del(h->host->loop, &h->idle);
     list_remove(&h->node);
     list_append(&h->session->helpers, &h->node);
     list_remove(&h->all_node);
-    list_append(&h->server->helpers, &h->all_node);
+    list_append(&h->host->helpers, &h->all_node);
     return h;
 }
 
@@ -144,12 +145,12 @@ static bool helper_retire_one(struct list *helpers, size_t node_offset) {
 
 /* Makes room for one more, if that is possible: what is making a call goes on. */
 static bool helper_make_room(struct session *s) {
-    struct server *server = s->server;
+    struct files_host *host = s->host->files;
     if (s->helper_count >= FS_HELPERS_MAX &&
         !helper_retire_one(&s->helpers, offsetof(struct fs_helper, node)))
         return false;
-    return server->helper_count < FS_HELPERS_TOTAL ||
-           helper_retire_one(&server->helpers, offsetof(struct fs_helper, all_node));
+    return host->helper_count < FS_HELPERS_TOTAL ||
+           helper_retire_one(&host->helpers, offsetof(struct fs_helper, all_node));
 }
 
 static struct fs_helper *helper_new(struct session *s, struct str key, struct err *e) {
@@ -158,9 +159,9 @@ static struct fs_helper *helper_new(struct session *s, struct str key, struct er
         err_os(e, ERR_INTERNAL, ENOMEM);
         return NULL;
     }
-    h->server = s->server;
+    h->host = s->host->files;
     h->channel = -1;
-    h->spawn.changed = helper_on_change;
+    h->child.changed = helper_on_change;
     h->idle.fn = helper_on_idle;
     h->arena = ARENA_INIT(HELPER_ARENA_MAX);
     h->key = BUF_INIT(PLAN_BYTES_MAX);
@@ -180,9 +181,9 @@ static struct fs_helper *helper_new(struct session *s, struct str key, struct er
     }
     h->session = s;
     s->helper_count++;
-    s->server->helper_count++;
+    h->host->helper_count++;
     list_append(&s->helpers, &h->node);
-    list_append(&s->server->helpers, &h->all_node);
+    list_append(&h->host->helpers, &h->all_node);
     return helper_use(h);
 }
 
@@ -215,28 +216,28 @@ bool fs_helper_is_useless(const struct fs_helper *h) {
 
 int fs_helper_start(struct fs_helper *h, struct err *e) {
     struct sandbox_launch launch = SANDBOX_LAUNCH_INIT;
-    struct spawn_spec spec;
-    struct spawn_fds fds = {-1, -1, -1};
+    struct child_spec spec;
+    struct child_fds fds = {-1, -1, -1};
     if (h->started || !h->looked)
         return 0;
-    if (h->server->helpers_alive >= FS_HELPERS_ALIVE)
+    if (h->host->helpers_alive >= FS_HELPERS_ALIVE)
         return err_os(e, ERR_INTERNAL, EAGAIN);
-    int r = sandbox_prepare_helper(&h->server->sandbox, &h->plan, &spec, &launch, e);
+    int r = sandbox_host_prepare_helper(&h->host->processes->sandbox, &h->plan, &spec, &launch, e);
     if (r == 0) {
-        r = spawn_start(&h->server->procs.spawner, &h->spawn, &spec, &fds);
+        r = child_start(&h->host->processes->procs.children, &h->child, &spec, &fds);
         if (r < 0)
             err_os(e, ERR_INTERNAL, -r);
     }
     if (r == 0) {
         h->started = true;
-        h->server->helpers_alive++;
-        h->report = launch.spawn.report;
-        h->synth = steal_ptr(&launch.spawn.synth);
-        h->channel = steal_fd(&launch.spawn.channel);
+        h->host->helpers_alive++;
+        h->report = launch.child.report;
+        h->placeholders = steal_ptr(&launch.child.placeholders);
+        h->channel = steal_fd(&launch.child.channel);
     }
     util_close_fd(&fds.out);
     util_close_fd(&fds.err);
-    sandbox_launch_fini(&launch);
+    sandbox_host_launch_fini(&launch);
     return r;
 }
 

@@ -46,7 +46,7 @@ MUST_CHECK int fs_helper_start(struct fs_helper *h, struct err *e);
 void fs_helper_unref(struct fs_helper *h);
 
 /* Ends all of a session. */
-void fs_helpers_end(struct session *s);
+void fs_helper_end_all(struct session *s);
 
 /* -- in a thread -- */
 

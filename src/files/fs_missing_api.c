@@ -5,7 +5,6 @@
 #include "fs/fs_site.h"
 #include "files/fs_conn.h"
 #include "files/fs_watch_api.h"
-#include "app/methods.h"
 #include "process/params.h"
 #include "process/sandbox_members.h"
 
@@ -20,7 +19,7 @@
 struct missing_watch {
     struct pool_job job;
     struct list node; /* in conn->missing_all */
-    struct server *server;
+    struct files_host *host;
     struct fs_watch_conn *conn; /* NULL: gone */
     struct rpc_call *call;      /* kept while it is set up; NULL: nobody waits */
     bool running;               /* the job is with the pool */
@@ -31,14 +30,14 @@ struct missing_watch {
 };
 
 static void missing_free(struct missing_watch *w) {
-    loop_io_del(&w->server->loop, &w->io);
-    loop_io_del(&w->server->loop, &w->mounts);
+    loop_io_del(w->host->loop, &w->io);
+    loop_io_del(w->host->loop, &w->mounts);
     list_remove(&w->node);
     if (w->m.fd >= 0 && w->conn != NULL && w->conn->missing_fd < 0) {
         fs_missing_stop(&w->m);
         w->conn->missing_fd = steal_fd(&w->m.fd);
     } else if (w->m.fd >= 0) {
-        fs_close_later(w->server, steal_fd(&w->m.fd));
+        fs_conn_close_later(w->host, steal_fd(&w->m.fd));
     }
     fs_missing_fini(&w->m);
     free(w);
@@ -52,17 +51,17 @@ static void missing_end(struct missing_watch *w) {
         missing_free(w);
 }
 
-void fs_missing_conn_fini(struct fs_watch_conn *c) {
+void fs_missing_api_conn_fini(struct fs_watch_conn *c) {
     list_for_each(n, &c->missing_all) {
         struct missing_watch *w = list_entry(n, struct missing_watch, node);
         list_remove(n);
         w->conn = NULL;
-        if (w->running && pool_cancel(&w->server->pool, &w->job))
+        if (w->running && pool_cancel(w->host->pool, &w->job))
             w->running = false;
         missing_end(w);
     }
     if (c->missing_fd >= 0)
-        fs_close_later(c->server, steal_fd(&c->missing_fd));
+        fs_conn_close_later(c->host, steal_fd(&c->missing_fd));
 }
 
 /* -- events -- */
@@ -110,9 +109,9 @@ static bool missing_begin(struct missing_watch *w) {
         return false;
     w->io = (struct loop_io){.fd = w->m.fd, .fn = missing_on_events};
     w->mounts = (struct loop_io){.fd = w->m.mounts, .fn = missing_on_mounts};
-    w->r = loop_io_add(&w->server->loop, &w->io, EPOLLIN);
+    w->r = loop_io_add(w->host->loop, &w->io, EPOLLIN);
     if (w->r == 0)
-        w->r = loop_io_add(&w->server->loop, &w->mounts, EPOLLPRI);
+        w->r = loop_io_add(w->host->loop, &w->mounts, EPOLLPRI);
     return w->r == 0;
 }
 
@@ -129,7 +128,8 @@ static void missing_done(struct pool_job *j) {
         missing_end(w);
     if (call == NULL)
         return;
-    method_text(rpc_result_begin(call), watching ? "{\"watching\":true}" : "{\"watching\":false}");
+    rpc_done_text(rpc_result_begin(call),
+                  watching ? "{\"watching\":true}" : "{\"watching\":false}");
     rpc_result_send(call);
 }
 
@@ -193,7 +193,7 @@ static int missing_member(struct missing_params *p, struct str name, const struc
 }
 
 /* Members are checked in the order of the document, URIs included. */
-int watch_missing_decode(const struct json_node *params, void *out, struct err *e) {
+int fs_missing_api_decode(const struct json_node *params, void *out, struct err *e) {
     static const struct jsondec_struct none = {"FsWatchMissingParams", NULL, 0};
     struct missing_params *p = out;
     bool has_id = false;
@@ -237,11 +237,11 @@ static enum rpc_outcome missing_start(struct fs_watch_conn *conn, struct rpc_cal
         err_os(e, ERR_INTERNAL, ENOMEM);
         return RPC_ERROR;
     }
-    w->server = conn->server;
+    w->host = conn->host;
     w->id = p->id;
     w->m = FS_MISSING_INIT;
     list_init(&w->node);
-    if (missing_put_paths(&w->m, p, e) < 0 || (w->call = rpc_keep(c, e)) == NULL) {
+    if (missing_put_paths(&w->m, p, e) < 0 || (w->call = rpc_defer(c, e)) == NULL) {
         missing_free(w);
         return RPC_ERROR;
     }
@@ -254,23 +254,23 @@ static enum rpc_outcome missing_start(struct fs_watch_conn *conn, struct rpc_cal
     w->job.work = missing_work;
     w->job.done = missing_done;
     w->running = true;
-    pool_submit(&w->server->pool, &w->job);
+    pool_submit(w->host->pool, &w->job);
     return RPC_LATER;
 }
 
-enum rpc_outcome watch_missing_run(struct rpc_call *c, void *params, struct buf *result,
-                                   struct err *e) {
+enum rpc_outcome fs_missing_api_run(struct rpc_call *c, void *params, struct buf *result,
+                                    struct err *e) {
     const struct missing_params *p = params;
     struct fs_conn *f = fs_conn_get(c, e);
     if (f == NULL)
         return RPC_ERROR;
     struct fs_watch_conn *conn = &f->watch;
     if (p->id <= conn->missing_id)
-        return method_text(result, "{\"watching\":false}");
+        return rpc_done_text(result, "{\"watching\":false}");
     conn->missing_id = p->id;
     if (conn->missing != NULL)
         missing_end(conn->missing);
     if (p->foreign || p->missing->count == 0 || p->missing->count > FS_MISSING_PATHS_MAX)
-        return method_text(result, "{\"watching\":false}");
+        return rpc_done_text(result, "{\"watching\":false}");
     return missing_start(conn, c, p, e);
 }

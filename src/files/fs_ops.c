@@ -9,8 +9,7 @@
 #include "fs/fs_walk.h"
 #include "files/fs_api.h"
 #include "files/fs_confined.h"
-#include "app/methods.h"
-#include "ops/report_file.h"
+#include "files/file_events.h"
 
 #include <errno.h>
 
@@ -30,7 +29,7 @@ static struct fs_op *fs_op_of(struct fs_job *j) {
     return container_of(j, struct fs_op, job);
 }
 
-int fs_check(const struct fs_params *p, bool write, struct err *e) {
+int fs_ops_check(const struct fs_params *p, bool write, struct err *e) {
     if (p->why.code != 0)
         return err_about(e, p->why.code, "", err_str(&p->why), "");
     return profile_files_need(p->profile, write) == PROFILE_CONFINED;
@@ -45,15 +44,15 @@ static void fs_op_finish(struct fs_job *j) {
     struct rpc_call *c = steal_ptr(&j->call);
     struct buf *b = rpc_result_begin(c);
     if (op->result.len == 0)
-        method_text(b, "{}");
+        rpc_done_text(b, "{}");
     else
-        method_done(b, buf_put(b, op->result.p, op->result.len));
+        rpc_done(b, buf_put(b, op->result.p, op->result.len));
     rpc_result_send(c);
 }
 
 static void fs_op_release(struct fs_job *j) {
     struct fs_op *op = fs_op_of(j);
-    spare_give(&j->server->conns.spare, &op->params.memory);
+    bufcache_give(&j->host->conns->bufcache, &op->params.memory);
     fs_params_release(&op->params);
     fs_confined_fini(&op->confined);
     buf_fini(&op->result);
@@ -85,7 +84,7 @@ static int fs_op_confined_work(struct fs_job *j) {
     int r = fs_confined_open(&op->confined, &file, &j->err);
     if (r != 0)
         return r;
-    r = fs_write_all(file.fd, w.data, w.n);
+    r = fs_file_write_all(file.fd, w.data, w.n);
     close(file.fd);
     return r;
 }
@@ -113,7 +112,7 @@ static const char *fs_op_changes(enum fs_call_op code) {
 /* Starts the job; the params' memory becomes its own. */
 static enum rpc_outcome fs_op_start(struct rpc_call *c, struct fs_params *p, bool write,
                                     enum fs_call_op code, fs_op_work *work, struct err *e) {
-    int confined = fs_check(p, write, e);
+    int confined = fs_ops_check(p, write, e);
     if (confined < 0)
         return RPC_ERROR;
     struct fs_conn *f = fs_conn_get(c, e);
@@ -140,10 +139,10 @@ static enum rpc_outcome fs_op_start(struct rpc_call *c, struct fs_params *p, boo
     };
     const char *method = fs_op_changes(code);
     if (method != NULL)
-        op->job.report = report_file_new(
+        op->job.report = file_events_new(
             c, method, op->params.path.native, op->params.destination.native,
             code == FS_CALL_WRITE || code == FS_CALL_WRITE_NEW ? (int64_t)op->params.data.n
-                                                               : REPORT_NO_BYTES);
+                                                               : FILE_EVENTS_NO_BYTES);
     op->job.work = confined > 0 ? fs_op_confined_work : work;
     op->job.finish = fs_op_finish;
     op->job.release = fs_op_release;
@@ -188,16 +187,16 @@ enum rpc_outcome fs_create_directory_run(struct rpc_call *c, void *params, struc
 
 static int fs_get_metadata_work(struct fs_job *j) {
     struct fs_op *op = fs_op_of(j);
-    return fs_get_metadata(&j->server->devices, op->params.path.native, op->params.follow,
+    return fs_get_metadata(&j->host->devices, op->params.path.native, op->params.follow,
                            &op->result, &j->err);
 }
 
 enum rpc_outcome fs_get_metadata_run(struct rpc_call *c, void *params, struct buf *result,
                                      struct err *e) {
     const struct fs_params *p = params;
-    struct server *s = server_of_peer(c->peer);
-    if (p->follow && fs_check(p, false, e) == 0 &&
-        fs_try_metadata(&s->devices, p->path.native, result) == 0)
+    struct files_host *host = files_host_of(c);
+    if (p->follow && fs_ops_check(p, false, e) == 0 &&
+        fs_meta_try(&host->devices, p->path.native, result) == 0)
         return RPC_DONE;
     return fs_op_start(c, params, false, FS_CALL_METADATA, fs_get_metadata_work, e);
 }

@@ -7,7 +7,6 @@
 #include "json/base64.h"
 #include "files/fs_api.h"
 #include "files/fs_confined.h"
-#include "app/methods.h"
 
 #include <errno.h>
 
@@ -30,9 +29,9 @@ struct fs_read {
     bool follow;
     uint64_t limit; /* bytes that may be read */
     struct fs_file file;
-    uint64_t at;            /* bytes read */
-    struct outq_seg *chain; /* to fill, or filled and not queued; owned */
-    uint64_t end;           /* bytes that are there, probed or limit */
+    uint64_t at;             /* bytes read */
+    struct sendq_seg *chain; /* to fill, or filled and not queued; owned */
+    uint64_t end;            /* bytes that are there, probed or limit */
     bool eof;
     bool probed;
     bool streaming;
@@ -40,13 +39,13 @@ struct fs_read {
 };
 
 ssize_t fs_read_encoded(const struct fs_file *f, uint64_t offset, size_t n, bool wait,
-                        struct outq_seg *seg) {
+                        struct sendq_seg *seg) {
     char piece[FS_PIECE];
     size_t done = 0;
     while (done < n) {
         size_t want = MIN(n - done, sizeof piece);
-        ssize_t r = wait ? fs_pread(f->fd, piece, want, offset + done)
-                         : fs_try_pread(f, piece, want, offset + done);
+        ssize_t r = wait ? fs_file_pread(f->fd, piece, want, offset + done)
+                         : fs_file_try_pread(f, piece, want, offset + done);
         if (r < 0)
             return r;
         seg->len += base64_encode(seg->data + seg->len, piece, (size_t)r);
@@ -58,13 +57,13 @@ ssize_t fs_read_encoded(const struct fs_file *f, uint64_t offset, size_t n, bool
 }
 
 static void fs_on_trim(struct loop_timer *t) {
-    outq_pool_trim(&container_of(t, struct server, trim_timer)->conns.pool);
+    sendq_pool_trim(&container_of(t, struct files_host, trim_timer)->conns->pool);
 }
 
-void fs_used_blocks(struct server *s) {
-    s->trim_timer.fn = fs_on_trim;
-    if (s->trim_timer.pos == 0)
-        (void)!loop_timer_set(&s->loop, &s->trim_timer, FS_TRIM_MS * LOOP_MS);
+void fs_read_used_blocks(struct files_host *host) {
+    host->trim_timer.fn = fs_on_trim;
+    if (host->trim_timer.pos == 0)
+        (void)!loop_timer_set(host->loop, &host->trim_timer, FS_TRIM_MS * LOOP_MS);
 }
 
 static int fs_read_too_large(uint64_t limit, struct err *e) {
@@ -78,12 +77,12 @@ static int fs_read_open(struct fs_job *j) {
     struct fs_read *r = container_of(j, struct fs_read, job);
     if (r->confined.helper != NULL)
         return fs_confined_open(&r->confined, &r->file, &j->err);
-    return fs_open_read(&j->server->devices, r->path, r->follow, &r->file, &j->err);
+    return fs_file_open_read(&j->host->devices, r->path, r->follow, &r->file, &j->err);
 }
 
 static int fs_read_fill(struct fs_job *j) {
     struct fs_read *r = container_of(j, struct fs_read, job);
-    for (struct outq_seg *s = r->chain; s != NULL && !r->eof; s = s->next) {
+    for (struct sendq_seg *s = r->chain; s != NULL && !r->eof; s = s->next) {
         size_t want = MIN(s->cap / 4 * 3, (size_t)FS_CHUNK);
         if (s->len > 0) /* filled before */
             continue;
@@ -103,7 +102,7 @@ static int fs_read_fill(struct fs_job *j) {
 /* Learns whether the next part can be read, and whether it is the last one. */
 static int fs_read_probe(struct fs_job *j) {
     struct fs_read *r = container_of(j, struct fs_read, job);
-    ssize_t n = fs_probe(r->file.fd, FS_PROBE, r->end);
+    ssize_t n = fs_file_probe(r->file.fd, FS_PROBE, r->end);
     if (n < 0)
         return (int)n;
     r->end += (uint64_t)n;
@@ -115,11 +114,11 @@ static int fs_read_probe(struct fs_job *j) {
 
 static void fs_read_release(struct fs_job *j) {
     struct fs_read *r = container_of(j, struct fs_read, job);
-    outq_seg_free(&j->server->conns.pool, r->chain);
-    if (r->file.fd >= 0 && fs_closes_fast(&r->file))
+    sendq_seg_free(&j->host->conns->pool, r->chain);
+    if (r->file.fd >= 0 && fs_conn_closes_fast(&r->file))
         close(r->file.fd);
     else if (r->file.fd >= 0)
-        fs_close_later(j->server, r->file.fd);
+        fs_conn_close_later(j->host, r->file.fd);
     fs_confined_fini(&r->confined);
     free(r->path);
     free(r);
@@ -136,18 +135,18 @@ static uint64_t fs_read_next(const struct fs_read *r) {
 
 /* Adds room for so many bytes. */
 static int fs_read_add_room(struct fs_read *r, uint64_t want) {
-    struct outq_seg **tail = &r->chain;
+    struct sendq_seg **tail = &r->chain;
     while (*tail != NULL)
         tail = &(*tail)->next;
     while (want > 0) {
         size_t n = (size_t)MIN(want, (uint64_t)FS_CHUNK);
-        *tail = outq_seg_new(&r->job.server->conns.pool, base64_encoded_len(n));
+        *tail = sendq_seg_new(&r->job.host->conns->pool, base64_encoded_len(n));
         if (*tail == NULL)
             return -ENOMEM;
         tail = &(*tail)->next;
         want -= n;
     }
-    fs_used_blocks(r->job.server);
+    fs_read_used_blocks(r->job.host);
     return 0;
 }
 
@@ -179,9 +178,9 @@ static void fs_read_on(struct fs_read *r) {
     uint64_t want = fs_read_next(r);
     size_t more = base64_encoded_len((size_t)want);
     r->job.pause = true;
-    if (r->streaming ? c->peer->conn->outq.bytes > FS_AHEAD : !rpc_may_hold(c, more))
+    if (r->streaming ? c->peer->conn->sendq.bytes > FS_AHEAD : !rpc_may_hold(c, more))
         return;
-    rpc_hold(c, c->held + more);
+    rpc_charge(c, c->held + more);
     if (fs_read_add_room(r, want) < 0) {
         fs_read_no_memory(r);
         r->job.pause = false;
@@ -210,7 +209,7 @@ static void fs_read_pass(struct fs_read *r) {
         rpc_stream_end(c, steal_ptr(&r->chain), "\"}");
     } else if (r->streaming) {
         rpc_stream_put(c, steal_ptr(&r->chain));
-        rpc_hold(c, 0);
+        rpc_charge(c, 0);
         fs_read_on(r);
     } else if (r->at < FS_FIRST_BYTES) {
         fs_read_on(r);
@@ -219,7 +218,7 @@ static void fs_read_pass(struct fs_read *r) {
     } else if (rpc_stream_begin(c, STR_LIT(FS_READ_BEFORE), r->chain)) {
         r->chain = NULL;
         r->streaming = true;
-        rpc_hold(c, 0);
+        rpc_charge(c, 0);
         fs_read_on(r);
     } else {
         r->job.pause = true; /* until the other stream has ended */
@@ -275,7 +274,7 @@ static enum rpc_outcome fs_read_quick(const struct fs_file *f, struct buf *resul
     char data[FS_QUICK_MAX];
     if (f->size > FS_QUICK_MAX)
         return RPC_LATER;
-    ssize_t n = fs_try_pread(f, data, (size_t)f->size, 0); /* as it was when it was opened */
+    ssize_t n = fs_file_try_pread(f, data, (size_t)f->size, 0); /* as it was when it was opened */
     if (n < 0)
         return RPC_LATER;
     size_t len = base64_encoded_len((size_t)n);
@@ -284,20 +283,21 @@ static enum rpc_outcome fs_read_quick(const struct fs_file *f, struct buf *resul
         r = buf_reserve(result, len);
     if (r == 0)
         result->len += base64_encode(result->p + result->len, data, (size_t)n);
-    return method_done(result, r < 0 ? r : buf_putz(result, "\"}"));
+    return rpc_done(result, r < 0 ? r : buf_putz(result, "\"}"));
 }
 
 enum rpc_outcome fs_read_file_run(struct rpc_call *c, void *params, struct buf *result,
                                   struct err *e) {
     struct fs_params *p = params;
-    struct server *s = server_of_peer(c->peer);
-    int confined = fs_check(p, false, e);
+    struct files_host *host = files_host_of(c);
+    int confined = fs_ops_check(p, false, e);
     if (confined < 0)
         return RPC_ERROR;
     uint64_t limit = p->has_max_bytes ? MIN(p->max_bytes, FS_FILE_MAX) : FS_FILE_MAX;
     struct fs_file file = FS_FILE_NONE;
-    if (p->follow && confined == 0 && fs_try_open_read(&s->devices, p->path.native, &file) == 0 &&
-        file.size <= limit && fs_read_quick(&file, result) == RPC_DONE) {
+    if (p->follow && confined == 0 &&
+        fs_file_try_open_read(&host->devices, p->path.native, &file) == 0 && file.size <= limit &&
+        fs_read_quick(&file, result) == RPC_DONE) {
         close(file.fd);
         return RPC_DONE;
     }

@@ -6,7 +6,6 @@
 #include "json/jsonw.h"
 #include "sandbox/policy/profile.h"
 #include "files/fs_conn.h"
-#include "app/methods.h"
 #include "process/params.h"
 #include "process/sandbox_members.h"
 
@@ -34,7 +33,7 @@ struct watch {
 struct watch_job {
     struct pool_job job;
     struct list node; /* in conn->setups */
-    struct server *server;
+    struct files_host *host;
     struct fs_watch_conn *conn; /* NULL: gone */
     int fd;                     /* inotify; -1 unless conn has left it to the job */
     struct fs_watch_scan scan;
@@ -63,7 +62,7 @@ static int watch_put_text(const struct watch *w, struct buf *b) {
 
 static void watch_arm(struct watch *w) {
     if (w->timer.pos == 0 && !w->held && !w->w.lost && fs_watch_pending(&w->w))
-        (void)!loop_timer_set(&w->conn->server->loop, &w->timer, FS_WATCH_DELAY_MS * LOOP_MS);
+        (void)!loop_timer_set(w->conn->host->loop, &w->timer, FS_WATCH_DELAY_MS * LOOP_MS);
 }
 
 /* Tells what has changed, unless the client is slow or the tree must be made anew first. */
@@ -87,7 +86,7 @@ static void watch_on_timer(struct loop_timer *t) {
     watch_tell(container_of(t, struct watch, timer));
 }
 
-void fs_watch_conn_resume(struct fs_watch_conn *c) {
+void fs_watch_api_resume(struct fs_watch_conn *c) {
     list_for_each(n, &c->set.watches) {
         struct watch *w = list_entry(n, struct watch, w.node);
         if (w->held) {
@@ -100,7 +99,7 @@ void fs_watch_conn_resume(struct fs_watch_conn *c) {
 /* -- watches -- */
 
 static void watch_free(struct watch *w) {
-    loop_timer_del(&w->conn->server->loop, &w->timer);
+    loop_timer_del(w->conn->host->loop, &w->timer);
     w->conn->watches--;
     if (w->w.set != NULL)
         fs_watch_fini(&w->w);
@@ -155,7 +154,7 @@ static struct watch *watch_find(const struct fs_watch_conn *c, struct str id) {
 
 static void watch_job_free(struct watch_job *j) {
     if (j->fd >= 0)
-        fs_close_later(j->server, j->fd);
+        fs_conn_close_later(j->host, j->fd);
     fs_watch_scan_fini(&j->scan);
     if (j->setup && j->of != NULL)
         watch_free(j->of);
@@ -177,7 +176,7 @@ static void watch_work(struct pool_job *p) {
     if (path != NULL && !fs_site_enter(p, path, true))
         return;
     if (j->setup)
-        j->r = fs_watch_open_root(&j->scan, j->path, &j->err);
+        j->r = fs_watch_scan_open_root(&j->scan, j->path, &j->err);
     else
         fs_watch_scan(&j->scan);
 }
@@ -192,7 +191,7 @@ static void watch_answer(struct watch_job *j) {
     int r = buf_putz(b, "{\"path\":\"");
     if (r == 0)
         r = uri_from_path(b, str_of(j->scan.root));
-    method_done(b, r < 0 ? r : buf_putz(b, "\"}"));
+    rpc_done(b, r < 0 ? r : buf_putz(b, "\"}"));
     rpc_result_send(call);
 }
 
@@ -239,7 +238,7 @@ static struct watch_job *watch_job_new(struct fs_watch_conn *c) {
     struct watch_job *j = calloc(1, sizeof *j);
     if (j == NULL)
         return NULL;
-    *j = (struct watch_job){.server = c->server, .conn = c, .fd = -1};
+    *j = (struct watch_job){.host = c->host, .conn = c, .fd = -1};
     list_init(&j->node);
     fs_watch_scan_init(&j->scan, c->inotify.fd);
     j->job.work = watch_work;
@@ -282,15 +281,15 @@ static void watch_pump(struct fs_watch_conn *c) {
     c->job = watch_next_setup(c);
     if (c->job == NULL)
         c->job = watch_next_update(c);
-    loop_io_want(&c->server->loop, &c->inotify, c->job == NULL ? EPOLLIN : 0);
+    loop_io_want(c->host->loop, &c->inotify, c->job == NULL ? EPOLLIN : 0);
     if (c->job != NULL)
-        pool_submit(&c->server->pool, &c->job->job);
+        pool_submit(c->host->pool, &c->job->job);
 }
 
 /* -- life -- */
 
-void fs_watch_conn_init(struct fs_watch_conn *c, struct rpc_peer *peer) {
-    *c = (struct fs_watch_conn){.server = server_of_peer(peer), .peer = peer};
+void fs_watch_api_init(struct fs_watch_conn *c, struct rpc_peer *peer) {
+    *c = (struct fs_watch_conn){.host = ((struct session *)peer->user)->host->files, .peer = peer};
     c->inotify = (struct loop_io){.fd = -1, .fn = watch_on_events};
     list_init(&c->missing_all);
     c->missing_fd = -1;
@@ -302,7 +301,7 @@ void fs_watch_conn_init(struct fs_watch_conn *c, struct rpc_peer *peer) {
 static void watch_orphan(struct fs_watch_conn *c, struct watch_job *j) {
     if (j->setup)
         watch_free(steal_ptr(&j->of));
-    if (pool_cancel(&c->server->pool, &j->job)) {
+    if (pool_cancel(c->host->pool, &j->job)) {
         j->of = NULL;
         watch_job_free(j);
         return;
@@ -313,9 +312,9 @@ static void watch_orphan(struct fs_watch_conn *c, struct watch_job *j) {
     atomic_store(&j->scan.stop, true);
 }
 
-void fs_watch_conn_fini(struct fs_watch_conn *c) {
-    fs_missing_conn_fini(c);
-    loop_io_del(&c->server->loop, &c->inotify); /* before a job may take the descriptor over */
+void fs_watch_api_fini(struct fs_watch_conn *c) {
+    fs_missing_api_conn_fini(c);
+    loop_io_del(c->host->loop, &c->inotify); /* before a job may take the descriptor over */
     if (c->job != NULL)
         watch_orphan(c, c->job);
     for (struct list *n; (n = list_first(&c->setups)) != NULL;) {
@@ -326,7 +325,7 @@ void fs_watch_conn_fini(struct fs_watch_conn *c) {
         watch_free(list_entry(n, struct watch, w.node));
     fs_watch_set_fini(&c->set);
     if (c->inotify.fd >= 0)
-        fs_close_later(c->server, steal_fd(&c->inotify.fd));
+        fs_conn_close_later(c->host, steal_fd(&c->inotify.fd));
 }
 
 /* -- fs/watch -- */
@@ -345,7 +344,7 @@ static const struct jsondec_field watch_fields[] = {
 };
 static const struct jsondec_struct watch_struct = PARAM_STRUCT("FsWatchParams", watch_fields);
 
-int fs_watch_decode(const struct json_node *params, void *out, struct err *e) {
+int fs_watch_api_decode(const struct json_node *params, void *out, struct err *e) {
     struct watch_params *p = out;
     _cleanup_free_ char *path = NULL;
     *p = (struct watch_params){0};
@@ -390,11 +389,11 @@ static int watch_check(const struct fs_watch_conn *c, const struct watch_params 
 static int watch_need_inotify(struct fs_watch_conn *c, struct err *e) {
     if (c->inotify.fd >= 0)
         return 0;
-    int fd = fs_watch_instance();
+    int fd = fs_watch_scan_instance();
     if (fd < 0)
         return fs_fail(e, -fd);
     c->inotify.fd = fd;
-    int r = loop_io_add(&c->server->loop, &c->inotify, 0);
+    int r = loop_io_add(c->host->loop, &c->inotify, 0);
     if (r == 0)
         return 0;
     util_close_fd(&c->inotify.fd); /* without watches this is quick */
@@ -424,8 +423,8 @@ static struct watch_job *watch_setup_new(struct fs_watch_conn *c, const struct w
     return NULL;
 }
 
-enum rpc_outcome fs_watch_run(struct rpc_call *call, void *params, struct buf *result,
-                              struct err *e) {
+enum rpc_outcome fs_watch_api_run(struct rpc_call *call, void *params, struct buf *result,
+                                  struct err *e) {
     (void)result;
     const struct watch_params *p = params;
     struct fs_conn *f = fs_conn_get(call, e);
@@ -437,7 +436,7 @@ enum rpc_outcome fs_watch_run(struct rpc_call *call, void *params, struct buf *r
     struct watch_job *j = watch_setup_new(c, p, e);
     if (j == NULL)
         return RPC_ERROR;
-    j->call = rpc_keep(call, e);
+    j->call = rpc_defer(call, e);
     if (j->call == NULL) {
         watch_job_free(j);
         return RPC_ERROR;
@@ -456,13 +455,13 @@ static const struct jsondec_field unwatch_fields[] = {
 };
 static const struct jsondec_struct unwatch_struct = PARAM_STRUCT("FsUnwatchParams", unwatch_fields);
 
-int fs_unwatch_decode(const struct json_node *params, void *out, struct err *e) {
+int fs_watch_api_end_decode(const struct json_node *params, void *out, struct err *e) {
     *(struct watch_params *)out = (struct watch_params){0};
     return jsondec(&unwatch_struct, params, out, e);
 }
 
-enum rpc_outcome fs_unwatch_run(struct rpc_call *call, void *params, struct buf *result,
-                                struct err *e) {
+enum rpc_outcome fs_watch_api_end_run(struct rpc_call *call, void *params, struct buf *result,
+                                      struct err *e) {
     const struct watch_params *p = params;
     struct fs_conn *f = fs_conn_get(call, e);
     if (f == NULL)
@@ -472,11 +471,11 @@ enum rpc_outcome fs_unwatch_run(struct rpc_call *call, void *params, struct buf 
     if (w != NULL) {
         w->dead = true;
         w->held = false;
-        loop_timer_del(&c->server->loop, &w->timer);
+        loop_timer_del(c->host->loop, &w->timer);
     }
     if (w != NULL && c->job == NULL) {
         watch_settle(c);
         watch_pump(c);
     }
-    return method_text(result, "{}");
+    return rpc_done_text(result, "{}");
 }

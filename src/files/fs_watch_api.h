@@ -21,12 +21,12 @@
 #define FS_WATCH_DELAY_MS 50
 #define FS_WATCH_ID_MAX 64 /* bytes */
 
-struct server;
+struct files_host;
 struct missing_watch;
 struct watch_job;
 
 struct fs_watch_conn {
-    struct server *server;
+    struct files_host *host;
     struct rpc_peer *peer;
 
     uint64_t missing_id;           /* the highest that was named */
@@ -42,23 +42,24 @@ struct fs_watch_conn {
 };
 
 /* Borrows the peer. */
-void fs_watch_conn_init(struct fs_watch_conn *w, struct rpc_peer *peer);
+void fs_watch_api_init(struct fs_watch_conn *w, struct rpc_peer *peer);
 
 /* The connection is gone, its calls are cancelled. A job that runs ends by itself. */
-void fs_watch_conn_fini(struct fs_watch_conn *w);
+void fs_watch_api_fini(struct fs_watch_conn *w);
 
 /* The connection has room for output again. */
-void fs_watch_conn_resume(struct fs_watch_conn *w);
+void fs_watch_api_resume(struct fs_watch_conn *w);
 
-/* Its part of fs_watch_conn_fini(): fs_missing_api.c. */
-void fs_missing_conn_fini(struct fs_watch_conn *w);
+/* Its part of fs_watch_api_fini(): fs_missing_api.c. */
+void fs_missing_api_conn_fini(struct fs_watch_conn *w);
 
 /* The methods. */
-int watch_missing_decode(const struct json_node *params, void *out, struct err *e);
-enum rpc_outcome watch_missing_run(struct rpc_call *c, void *params, struct buf *result,
-                                   struct err *e);
-int fs_watch_decode(const struct json_node *params, void *out, struct err *e);
-enum rpc_outcome fs_watch_run(struct rpc_call *c, void *params, struct buf *result, struct err *e);
-int fs_unwatch_decode(const struct json_node *params, void *out, struct err *e);
-enum rpc_outcome fs_unwatch_run(struct rpc_call *c, void *params, struct buf *result,
-                                struct err *e);
+int fs_missing_api_decode(const struct json_node *params, void *out, struct err *e);
+enum rpc_outcome fs_missing_api_run(struct rpc_call *c, void *params, struct buf *result,
+                                    struct err *e);
+int fs_watch_api_decode(const struct json_node *params, void *out, struct err *e);
+enum rpc_outcome fs_watch_api_run(struct rpc_call *c, void *params, struct buf *result,
+                                  struct err *e);
+int fs_watch_api_end_decode(const struct json_node *params, void *out, struct err *e);
+enum rpc_outcome fs_watch_api_end_run(struct rpc_call *c, void *params, struct buf *result,
+                                      struct err *e);

@@ -4,7 +4,7 @@
 #include "fs/fs_atomic.h"
 #include "fs/fs_file.h"
 #include "files/fs_conn.h"
-#include "ops/report_file.h"
+#include "files/file_events.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,11 +18,11 @@
 /* One request; owns itself: it is freed when no job runs and the connection is through with it. */
 struct transfer {
     struct pool_job job;
-    bool running;          /* the job is with the pool */
-    bool patient;          /* it has begun: a job waits for a thread as long as it takes */
-    struct conn *conn;     /* NULL: gone */
-    struct server *server; /* outlives every job, or the process ends */
-    char *path;            /* owned */
+    bool running;            /* the job is with the pool */
+    bool patient;            /* it has begun: a job waits for a thread as long as it takes */
+    struct conn *conn;       /* NULL: gone */
+    struct files_host *host; /* outlives every job, or the process ends */
+    char *path;              /* owned */
     bool close, head_only, http10;
     int (*work)(struct transfer *t); /* of the job: 0 or -errno with err set */
     void (*next)(struct transfer *t);
@@ -41,11 +41,11 @@ struct transfer {
     bool put;
     bool expects; /* the client waits to be told to send */
     struct fs_atomic *atomic;
-    int fd;                     /* of the temporary file; atomic's */
-    uint64_t left;              /* bytes of the body not received yet */
-    bool made;                  /* there was no such file */
-    bool stored;                /* the file has its name */
-    struct report_file *report; /* owned; or NULL */
+    int fd;                    /* of the temporary file; atomic's */
+    uint64_t left;             /* bytes of the body not received yet */
+    bool made;                 /* there was no such file */
+    bool stored;               /* the file has its name */
+    struct file_event *report; /* owned; or NULL */
 
     struct buf data; /* received and not stored, or read and not sent */
 };
@@ -53,8 +53,8 @@ struct transfer {
 static void transfer_free(struct transfer *t) {
     if (t->report != NULL && !t->stored && t->err.code == 0)
         err_set(&t->err, ERR_INTERNAL, "the connection ended before the body did");
-    report_file_tell(t->report, t->stored ? NULL : &t->err);
-    report_file_free(t->report);
+    file_events_tell(t->report, t->stored ? NULL : &t->err);
+    file_events_free(t->report);
     free(t->path);
     free(t->range);
     buf_fini(&t->data);
@@ -69,7 +69,7 @@ static void transfer_run(struct transfer *t, int (*work)(struct transfer *t),
     t->work = work;
     t->next = next;
     t->running = true;
-    pool_submit(&t->server->pool, &t->job);
+    pool_submit(t->host->pool, &t->job);
 }
 
 static void transfer_work(struct pool_job *j) {
@@ -180,7 +180,8 @@ static int transfer_read_small(struct transfer *t) {
     while (t->data.len < HTTP_FILES_CHUNK) {
         if (buf_reserve(&t->data, HTTP_FILES_SMALL) < 0)
             return fs_fail(&t->err, ENOMEM);
-        ssize_t n = fs_pread(t->file.fd, t->data.p + t->data.len, HTTP_FILES_SMALL, t->data.len);
+        ssize_t n =
+            fs_file_pread(t->file.fd, t->data.p + t->data.len, HTTP_FILES_SMALL, t->data.len);
         if (n < 0)
             return fs_fail(&t->err, (int)-n);
         t->data.len += (size_t)n;
@@ -194,7 +195,7 @@ static int transfer_read_small(struct transfer *t) {
 }
 
 static int transfer_open(struct transfer *t) {
-    int r = fs_open_read(&t->server->devices, t->path, true, &t->file, &t->err);
+    int r = fs_file_open_read(&t->host->devices, t->path, true, &t->file, &t->err);
     return r < 0 || t->file.size > HTTP_FILES_SMALL ? r : transfer_read_small(t);
 }
 
@@ -208,7 +209,7 @@ static ssize_t transfer_some(const struct transfer *t, size_t n) {
     if (r > 0 || (r < 0 && errno != EINVAL))
         return r < 0 ? -errno : r;
     char piece[TRANSFER_PIECE];
-    r = fs_pread(t->file.fd, piece, MIN(n, sizeof piece), t->at);
+    r = fs_file_pread(t->file.fd, piece, MIN(n, sizeof piece), t->at);
     if (r > 0 && (r = send(t->socket, piece, (size_t)r, MSG_NOSIGNAL)) < 0)
         return -errno;
     return r;
@@ -308,7 +309,7 @@ static int transfer_begin(struct transfer *t) {
 }
 
 static int transfer_store(struct transfer *t) {
-    int r = t->data.len > 0 ? fs_write_all(t->fd, t->data.p, t->data.len) : 0;
+    int r = t->data.len > 0 ? fs_file_write_all(t->fd, t->data.p, t->data.len) : 0;
     if (r < 0)
         return fs_fail(&t->err, -r);
     t->data.len = 0;
@@ -389,7 +390,7 @@ static int transfer_find_path(struct transfer *t, const struct http_request *r) 
 }
 
 static void transfer_begin_put(struct transfer *t) {
-    t->report = report_file_http(t->conn, "PUT /v1/files", t->path, (int64_t)t->left);
+    t->report = file_events_http(t->host, t->conn, "PUT /v1/files", t->path, (int64_t)t->left);
     transfer_run(t, transfer_begin, transfer_begun);
 }
 
@@ -418,14 +419,15 @@ static void transfer_start_get(struct transfer *t, const struct http_request *r)
         transfer_run(t, transfer_open, transfer_opened);
 }
 
-void http_files_request(struct conn *c, const struct http_request *r, const struct http_answer *a) {
+void http_files_request(struct files_host *host, struct conn *c, const struct http_request *r,
+                        const struct http_answer *a) {
     struct transfer *t = calloc(1, sizeof *t);
     conn_http_begin(c);
     if (t == NULL) {
         conn_http_abort(c);
         return;
     }
-    *t = (struct transfer){.conn = c, .server = c->host->owner, .socket = -1, .fd = -1};
+    *t = (struct transfer){.conn = c, .host = host, .socket = -1, .fd = -1};
     t->file = FS_FILE_NONE;
     t->job = (struct pool_job){.work = transfer_work, .done = transfer_done};
     t->close = a->close;

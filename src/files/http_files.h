@@ -10,14 +10,15 @@
  * Maxima: HTTP_FILES_CHUNK bytes are held, received or read, and HTTP_FILES_TURN sent, per job.
  */
 
-#include "app/server.h"
+#include "files/files_host.h"
 
 #define HTTP_FILES_CHUNK (1u << 20)
 #define HTTP_FILES_SMALL 65536 /* bytes of a file that is read first */
 #define HTTP_FILES_TURN (8u << 20)
 
 /* The events of connections that serve such requests (net/conn.h). */
-void http_files_request(struct conn *c, const struct http_request *r, const struct http_answer *a);
+void http_files_request(struct files_host *host, struct conn *c, const struct http_request *r,
+                        const struct http_answer *a);
 void http_files_body(struct conn *c);
 void http_files_writable(struct conn *c);
 void http_files_cut(struct conn *c);

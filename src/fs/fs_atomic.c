@@ -119,7 +119,7 @@ static int atomic_admit(const struct fs_atomic *a, int fd, const char *name, con
     if (S_ISLNK(st.st_mode))
         return fs_fail(e, ELOOP);
     if (!S_ISREG(st.st_mode))
-        return fs_not_file(e, path, a->follow);
+        return fs_file_not_regular(e, path, a->follow);
     int r = atomic_may_write(a, fd, name);
     if (r == 0)
         r = atomic_read_attrs(a, fd, name, out);
@@ -310,13 +310,13 @@ int fs_atomic_commit(struct fs_atomic *a, struct err *e) {
     return r < 0 ? fs_fail(e, -r) : made;
 }
 
-int fs_write_atomic_at(const struct fs_write *w, const struct fs_place *at, struct err *e) {
+int fs_atomic_write_at(const struct fs_write *w, const struct fs_place *at, struct err *e) {
     struct fs_atomic *a;
     int fd;
     int r = atomic_new(w, at, &a, &fd, e);
     if (r < 0)
         return r;
-    r = fs_write_all(fd, w->data, w->n);
+    r = fs_file_write_all(fd, w->data, w->n);
     if (r < 0) {
         fs_atomic_abort(a);
         return fs_fail(e, -r);
@@ -325,6 +325,6 @@ int fs_write_atomic_at(const struct fs_write *w, const struct fs_place *at, stru
     return MIN(r, 0);
 }
 
-int fs_write_atomic(const struct fs_write *w, struct err *e) {
-    return fs_write_atomic_at(w, NULL, e);
+int fs_atomic_write(const struct fs_write *w, struct err *e) {
+    return fs_atomic_write_at(w, NULL, e);
 }

@@ -14,10 +14,10 @@
  * is ENOENT. The old file must be writable. EBUSY: its attributes keep changing. 0 or -errno with e
  * set.
  */
-MUST_CHECK int fs_write_atomic(const struct fs_write *w, struct err *e);
+MUST_CHECK int fs_atomic_write(const struct fs_write *w, struct err *e);
 
 /* The same at a place, whose name is not followed; w->path is for texts. */
-MUST_CHECK int fs_write_atomic_at(const struct fs_write *w, const struct fs_place *at,
+MUST_CHECK int fs_atomic_write_at(const struct fs_write *w, const struct fs_place *at,
                                   struct err *e);
 
 /* The same in steps, for data that comes bit by bit: begin, write to fd, commit or abort. */

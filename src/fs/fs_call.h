@@ -57,11 +57,11 @@ struct fs_call_path {
     bool tree;    /* all that is below is meant, too */
 };
 
-struct fs_call_gate {
+struct fs_call_access {
     void *arg;
     /* Whether, and where it is to be done: fills the place. 0; or -errno, and nothing is open. */
     int (*pass)(void *arg, const struct fs_call_path *p, struct fs_place *out);
-    /* As fs_check.ask, for a name that the call has come to by itself. */
+    /* As fs_ops_check.ask, for a name that the call has come to by itself. */
     int (*check)(void *arg, enum fs_need need, const char *path, mode_t mode);
     /* Whether what is not found at `path` is merely not to be seen. */
     bool (*hidden)(void *arg, const char *path);
@@ -75,7 +75,7 @@ struct fs_call_result {
 #define FS_CALL_RESULT_INIT ((struct fs_call_result){.text = BUF_INIT(FS_RESULT_MAX), .fd = -1})
 
 /* Makes the call; `data` is for FS_CALL_WRITE_NEW. 0 or -errno with e set. */
-MUST_CHECK int fs_call_run(const struct fs_call *c, struct str data, const struct fs_call_gate *g,
+MUST_CHECK int fs_call_run(const struct fs_call *c, struct str data, const struct fs_call_access *g,
                            struct fs_call_result *result, struct err *e);
 
 /* -- answers -- */

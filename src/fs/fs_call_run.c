@@ -22,7 +22,7 @@ static const atomic_bool run_never;
 /* A call being made: the places to act on. */
 struct run {
     const struct fs_call *c;
-    const struct fs_call_gate *g;
+    const struct fs_call_access *g;
     struct fs_place at, to;
 };
 
@@ -45,8 +45,8 @@ static int run_enter(struct run *run, enum fs_need need, bool leaf, struct err *
                     &run->at, e);
 }
 
-static struct fs_check run_check(const struct run *run) {
-    return (struct fs_check){.ask = run->g->check, .arg = run->g->arg};
+static struct fs_ops_check run_check(const struct run *run) {
+    return (struct fs_ops_check){.ask = run->g->check, .arg = run->g->arg};
 }
 
 /* -- opening -- */
@@ -73,7 +73,7 @@ static int run_open(struct run *run, struct fs_call_result *result, struct err *
     if (run->at.mode != 0 && ((st.st_mode ^ run->at.mode) & S_IFMT) != 0)
         return fs_fail(e, ESTALE); /* not what was decided on */
     if (!run_is_file(c->op, c->follow, &st))
-        return fs_not_file(e, c->path, c->follow);
+        return fs_file_not_regular(e, c->path, c->follow);
     result->fd = steal_fd(&fd);
     return 0;
 }
@@ -84,9 +84,9 @@ static int run_write_new(struct run *run, struct str data, struct err *e) {
         return r;
     mode_t mode = run->at.mode;
     if (run->c->follow && mode != 0 && !S_ISREG(mode) && !S_ISDIR(mode) && !S_ISLNK(mode))
-        return fs_not_file(e, run->c->path, true);
+        return fs_file_not_regular(e, run->c->path, true);
     struct fs_write w = {.path = run->c->path, .data = data.p, .n = data.n, .atomic = true};
-    return fs_write_atomic_at(&w, &run->at, e);
+    return fs_atomic_write_at(&w, &run->at, e);
 }
 
 /* -- looking -- */
@@ -137,7 +137,7 @@ static int run_metadata(struct run *run, struct fs_call_result *result, struct e
     bool link = c->follow && lstat(c->path, &st) == 0 && S_ISLNK(st.st_mode);
     int r = run_enter(run, FS_READS, true, &none);
     if (r == 0 && run->at.mode != 0 && (c->follow || !S_ISLNK(run->at.mode)) &&
-        fs_get_metadata_at(&run->at, c->follow, link, &result->text) == 0)
+        fs_meta_get_at(&run->at, c->follow, link, &result->text) == 0)
         return 0;
     r = fs_get_metadata(NULL, c->path, c->follow, &result->text, e);
     if (r < 0)
@@ -155,7 +155,7 @@ static int run_list(struct run *run, struct fs_call_result *result, struct err *
     if (r == -EACCES)
         return fs_fail(e, EACCES);
     if (r == 0 && run->at.mode != 0)
-        return fs_read_directory_at(&run->at, run->c->path, &run_never, &result->text, e);
+        return fs_dir_read_at(&run->at, run->c->path, &run_never, &result->text, e);
     return fs_fail(e, r == 0 ? ENOENT : -r);
 }
 
@@ -174,7 +174,7 @@ static int run_walk(const struct fs_call *c, struct fs_call_result *result, stru
 
 static int run_mkdir(struct run *run, struct err *e) {
     const struct fs_call *c = run->c;
-    const struct fs_check check = run_check(run);
+    const struct fs_ops_check check = run_check(run);
     if (strcmp(c->path, "/") == 0)
         return fs_create_directory(c->path, c->recursive, c->follow, e);
     int r = run_enter(run, FS_MAKES, c->recursive, e);
@@ -189,7 +189,7 @@ static int run_mkdir(struct run *run, struct err *e) {
 
 static int run_remove(struct run *run, struct err *e) {
     const struct fs_call *c = run->c;
-    const struct fs_check check = run_check(run);
+    const struct fs_ops_check check = run_check(run);
     struct fs_remove remove = {
         .path = c->path, .recursive = c->recursive, .force = c->force, .follow = c->follow};
     if (c->recursive && !c->follow) /* nothing is removed */
@@ -223,7 +223,7 @@ static int run_enter_copy(struct run *run, struct err *e) {
         return r;
     bool dir = S_ISDIR(mode), link = S_ISLNK(mode);
     if (!dir && !link && !S_ISREG(mode)) /* wherever it is to go */
-        return fs_copy_unsupported(e);
+        return fs_copy_file_unsupported(e);
     enum fs_need need = dir ? FS_MAKES : link ? FS_GETS : FS_CHANGES;
     if (!dir || c->recursive)
         r = run_pass(run,
@@ -240,7 +240,7 @@ static int run_enter_copy(struct run *run, struct err *e) {
 
 static int run_copy(struct run *run, struct err *e) {
     const struct fs_call *c = run->c;
-    const struct fs_check check = run_check(run);
+    const struct fs_ops_check check = run_check(run);
     int r = run_enter_copy(run, e);
     if (r < 0)
         return r;
@@ -273,7 +273,7 @@ static int run_rename(struct run *run, struct err *e) {
 
 static int run_chmod(struct run *run, struct err *e) {
     int r = run_enter(run, FS_CHANGES, true, e);
-    return r < 0 ? r : fs_set_permissions_at(&run->at, (mode_t)run->c->mode, e);
+    return r < 0 ? r : fs_meta_set_permissions_at(&run->at, (mode_t)run->c->mode, e);
 }
 
 static int run_call(struct run *run, struct str data, struct fs_call_result *result,
@@ -296,7 +296,7 @@ static int run_call(struct run *run, struct str data, struct fs_call_result *res
     return fs_fail(e, EINVAL);
 }
 
-int fs_call_run(const struct fs_call *c, struct str data, const struct fs_call_gate *g,
+int fs_call_run(const struct fs_call *c, struct str data, const struct fs_call_access *g,
                 struct fs_call_result *result, struct err *e) {
     struct run run = {.c = c, .g = g, .at = FS_PLACE_INIT, .to = FS_PLACE_INIT};
     int r = run_call(&run, data, result, e);

@@ -2,7 +2,7 @@
 
 #include "fs/fs_copy_file.h"
 #include "fs/fs_file.h"
-#include "fs/fs_levels.h"
+#include "fs/fs_cursor.h"
 #include "fs/fs_mkdir.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 struct copy_tree {
     const struct fs_copy *args;
     const atomic_bool *stop;
-    struct fs_levels levels; /* of the source; peers are the directories copied to */
+    struct fs_cursor levels; /* of the source; peers are the directories copied to */
     struct fs_id top;        /* the destination */
 };
 
@@ -83,8 +83,8 @@ static int copy_not_file(const struct copy_tree *t, const char *name, struct err
     _cleanup_buf_ struct buf path =
         BUF_INIT(PATH_MAX + 2 * ERR_MSG_MAX); /* the rest would be cut */
     int r = buf_putz(&path, t->args->destination);
-    for (size_t i = 1; r == 0 && i < fs_levels_depth(&t->levels); i++)
-        r = buf_putf(&path, "/%s", fs_levels_name(&t->levels, i));
+    for (size_t i = 1; r == 0 && i < fs_cursor_depth(&t->levels); i++)
+        r = buf_putf(&path, "/%s", fs_cursor_name(&t->levels, i));
     if (r == 0)
         r = buf_putf(&path, "/%s", name);
     if (r == -ENOBUFS || r == 0)
@@ -92,7 +92,7 @@ static int copy_not_file(const struct copy_tree *t, const char *name, struct err
     if (r == -ENOMEM)
         return fs_fail(e, ENOMEM);
     path.p[path.len - 1] = '\0';
-    return fs_not_file(e, path.p, true);
+    return fs_file_not_regular(e, path.p, true);
 }
 
 /* The directory `name` of dir, which `make` makes if it is missing. A descriptor or -errno. */
@@ -113,7 +113,7 @@ static int copy_open_dir(const struct copy_tree *t, int dir, const char *name, s
     if (fd < 0)
         return fs_fail(e, errno);
     struct fs_id id;
-    int r = fs_id_of(fd, &id);
+    int r = fs_cursor_id_of(fd, &id);
     if (r < 0)
         return fs_fail(e, -r);
     return fs_id_eq(id, t->top) ? copy_into_itself(e) : steal_fd(&fd);
@@ -121,36 +121,36 @@ static int copy_open_dir(const struct copy_tree *t, int dir, const char *name, s
 
 /* `make`: the directory may be made at the destination. */
 static int copy_enter(struct copy_tree *t, const char *name, bool make, struct err *e) {
-    const struct fs_level *level = fs_levels_last(&t->levels);
+    const struct fs_level *level = fs_cursor_last(&t->levels);
     _cleanup_close_ int peer = copy_make_dir(level->peer, name, make, t->args->to == NULL);
     if (peer < 0)
         return fs_fail(e, -peer);
     _cleanup_close_ int fd = copy_open_dir(t, level->list.fd, name, e);
     if (fd < 0)
         return fd;
-    int r = fs_levels_push(&t->levels, name, &fd, &peer);
+    int r = fs_cursor_push(&t->levels, name, &fd, &peer);
     return r < 0 ? fs_fail(e, -r) : 0;
 }
 
 static int copy_regular(const struct copy_tree *t, const struct fs_copy_file *c, struct err *e) {
-    int r = fs_copy_regular(c, t->stop, e);
+    int r = fs_copy_file_regular(c, t->stop, e);
     return r > 0 ? copy_not_file(t, c->destination, e) : r;
 }
 
 /* Asks whether an entry of a type may be copied; *there: something is at the destination. 0 or
  * -errno. */
 static int copy_ask(const struct copy_tree *t, const char *name, unsigned char type, bool *there) {
-    const struct fs_check *check = t->args->check;
+    const struct fs_ops_check *check = t->args->check;
     _cleanup_buf_ struct buf from = BUF_INIT(PATH_MAX), to = BUF_INIT(PATH_MAX);
     if (check == NULL)
         return 0;
-    int r = fs_levels_put_path(&t->levels, t->args->from->path, name, &from);
+    int r = fs_cursor_put_path(&t->levels, t->args->from->path, name, &from);
     if (r == 0)
-        r = fs_levels_put_path(&t->levels, t->args->to->path, name, &to);
+        r = fs_cursor_put_path(&t->levels, t->args->to->path, name, &to);
     if (r == 0 && type != DT_DIR)
         r = check->ask(check->arg, FS_READS, from.p, (mode_t)DTTOIF(type));
     struct stat st;
-    int peer = fs_levels_last(&t->levels)->peer;
+    int peer = fs_cursor_last(&t->levels)->peer;
     if (r == 0 && fstatat(peer, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         st.st_mode = 0;
     *there = r == 0 && st.st_mode != 0;
@@ -160,7 +160,7 @@ static int copy_ask(const struct copy_tree *t, const char *name, unsigned char t
 
 /* Anything but files, directories and links is passed over. */
 static int copy_entry(struct copy_tree *t, const struct fs_entry *entry, struct err *e) {
-    const struct fs_level *level = fs_levels_last(&t->levels);
+    const struct fs_level *level = fs_cursor_last(&t->levels);
     struct fs_copy_file c = {level->list.fd, level->peer, entry->name, entry->name,
                              t->args->to != NULL};
     unsigned char type = entry->type;
@@ -177,7 +177,7 @@ static int copy_entry(struct copy_tree *t, const struct fs_entry *entry, struct 
     switch (type) {
     case DT_DIR: return copy_enter(t, entry->name, !there, e);
     case DT_REG: return copy_regular(t, &c, e);
-    case DT_LNK: return fs_copy_link(&c, e);
+    case DT_LNK: return fs_copy_file_link(&c, e);
     default: return 0;
     }
 }
@@ -185,22 +185,22 @@ static int copy_entry(struct copy_tree *t, const struct fs_entry *entry, struct 
 /* -- the tree -- */
 
 static int copy_leave(struct copy_tree *t) {
-    if (fs_levels_depth(&t->levels) > 1) {
-        int r = fs_levels_open_parent(&t->levels);
+    if (fs_cursor_depth(&t->levels) > 1) {
+        int r = fs_cursor_open_parent(&t->levels);
         if (r < 0)
             return r;
     }
-    fs_levels_pop(&t->levels);
+    fs_cursor_pop(&t->levels);
     return 0;
 }
 
 static int copy_all(struct copy_tree *t, struct err *e) {
     int r = 0;
-    while (r == 0 && fs_levels_depth(&t->levels) > 0) {
+    while (r == 0 && fs_cursor_depth(&t->levels) > 0) {
         if (atomic_load_explicit(t->stop, memory_order_relaxed))
             return fs_fail(e, ECANCELED);
         struct fs_entry entry;
-        r = fs_list_next(&fs_levels_last(&t->levels)->list, &entry);
+        r = fs_list_next(&fs_cursor_last(&t->levels)->list, &entry);
         if (r > 0)
             r = copy_entry(t, &entry, e);
         else if (r < 0 || (r = copy_leave(t)) < 0)
@@ -234,14 +234,14 @@ static int copy_open(struct copy_tree *t, struct err *e) {
     const char *name;
     if (peer < 0)
         return peer;
-    int r = fs_id_of(peer, &t->top);
+    int r = fs_cursor_id_of(peer, &t->top);
     if (r < 0)
         return fs_fail(e, -r);
     int dir = copy_dir(t->args->from, t->args->source, &name);
     _cleanup_close_ int fd = copy_open_dir(t, dir, name, e);
     if (fd < 0)
         return fd;
-    r = fs_levels_push(&t->levels, "", &fd, &peer);
+    r = fs_cursor_push(&t->levels, "", &fd, &peer);
     return r < 0 ? fs_fail(e, -r) : 0;
 }
 
@@ -249,11 +249,11 @@ static int copy_tree(const struct fs_copy *args, const atomic_bool *stop, struct
     int r = copy_check_nesting(args, e);
     if (r < 0)
         return r;
-    struct copy_tree t = {.args = args, .stop = stop, .levels = fs_levels_init(true)};
+    struct copy_tree t = {.args = args, .stop = stop, .levels = fs_cursor_init(true)};
     r = copy_open(&t, e);
     if (r == 0)
         r = copy_all(&t, e);
-    fs_levels_fini(&t.levels);
+    fs_cursor_fini(&t.levels);
     return r;
 }
 
@@ -261,8 +261,8 @@ static int copy_one(const struct fs_copy *args, bool link, const atomic_bool *st
     struct fs_copy_file c = {.nofollow = args->to != NULL};
     c.source_dir = copy_dir(args->from, args->source, &c.source);
     c.destination_dir = copy_dir(args->to, args->destination, &c.destination);
-    int r = link ? fs_copy_link(&c, e) : fs_copy_regular(&c, stop, e);
-    return r > 0 ? fs_not_file(e, args->destination, true) : r;
+    int r = link ? fs_copy_file_link(&c, e) : fs_copy_file_regular(&c, stop, e);
+    return r > 0 ? fs_file_not_regular(e, args->destination, true) : r;
 }
 
 int fs_copy(const struct fs_copy *args, const atomic_bool *stop, struct err *e) {
@@ -277,7 +277,7 @@ int fs_copy(const struct fs_copy *args, const atomic_bool *stop, struct err *e) 
     case S_IFREG:
     case S_IFLNK: return copy_one(args, S_ISLNK(st.st_mode), stop, e);
     case S_IFDIR: break;
-    default: return fs_copy_unsupported(e);
+    default: return fs_copy_file_unsupported(e);
     }
     if (!args->recursive)
         return err_set(e, ERR_INVALID_REQUEST,

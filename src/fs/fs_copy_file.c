@@ -36,7 +36,7 @@ static int copy_buffered(int in, int out, const atomic_bool *stop) {
             continue;
         if (n <= 0)
             return n < 0 ? -errno : 0;
-        int r = fs_write_all(out, buf, (size_t)n);
+        int r = fs_file_write_all(out, buf, (size_t)n);
         if (r < 0)
             return r;
     }
@@ -60,7 +60,7 @@ static int copy_data(int in, int out, const atomic_bool *stop) {
     }
 }
 
-int fs_copy_unsupported(struct err *e) {
+int fs_copy_file_unsupported(struct err *e) {
     return err_set(e, ERR_INVALID_REQUEST,
                    "fs/copy only supports regular files, directories, and symlinks");
 }
@@ -70,7 +70,7 @@ static int copy_open_source(const struct fs_copy_file *c, struct stat *st, struc
     _cleanup_close_ int fd = openat(c->source_dir, c->source, O_RDONLY | O_NOFOLLOW | COPY_FLAGS);
     if (fd < 0 || fstat(fd, st) < 0)
         return fs_fail(e, errno);
-    return S_ISREG(st->st_mode) ? steal_fd(&fd) : fs_copy_unsupported(e);
+    return S_ISREG(st->st_mode) ? steal_fd(&fd) : fs_copy_file_unsupported(e);
 }
 
 /*
@@ -87,7 +87,8 @@ static int copy_mode(int fd, mode_t mode, const struct buf *acl) {
     return fchmod(fd, mode & 07777) < 0 ? -errno : 0;
 }
 
-/* Makes what was opened an empty file with the mode of the source. 0 or as fs_copy_regular(). */
+/* Makes what was opened an empty file with the mode of the source. 0 or as
+ * fs_copy_file_regular(). */
 static int copy_prepare(int fd, const struct stat *source, const struct buf *acl, struct err *e) {
     struct stat st;
     if (fstat(fd, &st) < 0)
@@ -104,7 +105,7 @@ static int copy_prepare(int fd, const struct stat *source, const struct buf *acl
     return r < 0 ? fs_fail(e, -r) : 0;
 }
 
-int fs_copy_regular(const struct fs_copy_file *c, const atomic_bool *stop, struct err *e) {
+int fs_copy_file_regular(const struct fs_copy_file *c, const atomic_bool *stop, struct err *e) {
     struct stat st;
     _cleanup_close_ int in = copy_open_source(c, &st, e);
     if (in < 0)
@@ -125,7 +126,7 @@ int fs_copy_regular(const struct fs_copy_file *c, const atomic_bool *stop, struc
     return r < 0 ? fs_fail(e, -r) : 0;
 }
 
-int fs_copy_link(const struct fs_copy_file *c, struct err *e) {
+int fs_copy_file_link(const struct fs_copy_file *c, struct err *e) {
     char target[PATH_MAX];
     ssize_t n = readlinkat(c->source_dir, c->source, target, sizeof target);
     if (n < 0)

@@ -15,11 +15,11 @@ struct fs_copy_file {
  * if the destination is a FIFO that has a reader: it is no file, and the caller knows its path for
  * the text.
  */
-MUST_CHECK int fs_copy_regular(const struct fs_copy_file *c, const atomic_bool *stop,
-                               struct err *e);
+MUST_CHECK int fs_copy_file_regular(const struct fs_copy_file *c, const atomic_bool *stop,
+                                    struct err *e);
 
 /* Makes a link with the same text; the destination must not exist. 0 or -errno with e set. */
-MUST_CHECK int fs_copy_link(const struct fs_copy_file *c, struct err *e);
+MUST_CHECK int fs_copy_file_link(const struct fs_copy_file *c, struct err *e);
 
 /* Sets the error for what is no file, directory or link. Returns -EINVAL. */
-int fs_copy_unsupported(struct err *e);
+int fs_copy_file_unsupported(struct err *e);

@@ -133,8 +133,8 @@ int fs_read_directory(const char *path, const atomic_bool *stop, struct buf *res
     return fd < 0 ? fs_fail(e, errno) : dir_list(&fd, path, stop, result, e);
 }
 
-int fs_read_directory_at(const struct fs_place *p, const char *path, const atomic_bool *stop,
-                         struct buf *result, struct err *e) {
+int fs_dir_read_at(const struct fs_place *p, const char *path, const atomic_bool *stop,
+                   struct buf *result, struct err *e) {
     _cleanup_close_ int fd = fs_place_open(p, O_RDONLY | O_DIRECTORY, 0);
     return fd < 0 ? fs_fail(e, -fd) : dir_list(&fd, path, stop, result, e);
 }

@@ -8,5 +8,5 @@ MUST_CHECK int fs_read_directory(const char *path, const atomic_bool *stop, stru
                                  struct err *e);
 
 /* The same at a place; `path` is how the client named it. */
-MUST_CHECK int fs_read_directory_at(const struct fs_place *p, const char *path,
-                                    const atomic_bool *stop, struct buf *result, struct err *e);
+MUST_CHECK int fs_dir_read_at(const struct fs_place *p, const char *path, const atomic_bool *stop,
+                              struct buf *result, struct err *e);

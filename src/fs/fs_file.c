@@ -32,7 +32,7 @@
 /* The most that a text quotes of a path, and its replacements of single bytes. */
 #define FILE_QUOTE_MAX (3u * ERR_MSG_MAX + 3)
 
-int fs_not_file(struct err *e, const char *path, bool follow) {
+int fs_file_not_regular(struct err *e, const char *path, bool follow) {
     if (!follow)
         return err_set(e, ERR_INVALID_REQUEST, "path is not a regular file");
     _cleanup_buf_ struct buf quoted = BUF_INIT(FILE_QUOTE_MAX);
@@ -67,8 +67,8 @@ static struct fs_file file_make(int *fd, const struct statx *st, enum fs_device 
     };
 }
 
-int fs_open_read(struct fs_devices *d, const char *path, bool follow, struct fs_file *f,
-                 struct err *e) {
+int fs_file_open_read(struct fs_devices *d, const char *path, bool follow, struct fs_file *f,
+                      struct err *e) {
     _cleanup_close_ int fd = file_open(path, follow, O_RDONLY, e);
     if (fd < 0)
         return fd;
@@ -77,12 +77,12 @@ int fs_open_read(struct fs_devices *d, const char *path, bool follow, struct fs_
     if (r < 0)
         return fs_fail(e, -r);
     if (!S_ISREG(st.stx_mode))
-        return fs_not_file(e, path, follow);
+        return fs_file_not_regular(e, path, follow);
     *f = file_make(&fd, &st, fs_devices_learn(d, fd, &st));
     return 0;
 }
 
-int fs_open_replace(struct fs_devices *d, const char *path, struct fs_file *f, struct err *e) {
+int fs_file_open_replace(struct fs_devices *d, const char *path, struct fs_file *f, struct err *e) {
     _cleanup_close_ int fd = file_open(path, true, O_WRONLY | O_CREAT | O_TRUNC, e);
     if (fd < 0)
         return fd;
@@ -91,7 +91,7 @@ int fs_open_replace(struct fs_devices *d, const char *path, struct fs_file *f, s
     if (r < 0)
         return fs_fail(e, -r);
     if (!S_ISREG(st.stx_mode))
-        return fs_not_file(e, path, true);
+        return fs_file_not_regular(e, path, true);
     (void)fs_devices_learn(d, fd, &st);
     *f = file_make(&fd, &st, FS_DEVICE_UNKNOWN);
     return 0;
@@ -108,7 +108,7 @@ static bool file_beyond(uint64_t offset, size_t n) {
     return offset > INT64_MAX || n > INT64_MAX - offset;
 }
 
-ssize_t fs_pread(int fd, void *dst, size_t n, uint64_t offset) {
+ssize_t fs_file_pread(int fd, void *dst, size_t n, uint64_t offset) {
     if (file_beyond(offset, n)) { /* the kernel's order: a bad offset, how it is open, the end */
         bool closed = offset <= INT64_MAX && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY;
         return closed ? -EBADF : -EINVAL;
@@ -136,7 +136,7 @@ static int file_open_null(void) {
     return S_ISCHR(st.st_mode) && st.st_rdev == FILE_NULL_DEVICE ? steal_fd(&fd) : -ENODEV;
 }
 
-/* fs_probe() for what the kernel cannot pass to the null device. */
+/* fs_file_probe() for what the kernel cannot pass to the null device. */
 static ssize_t file_probe_copy(int fd, size_t n, uint64_t offset) {
     _cleanup_free_ char *buf = malloc(FILE_PROBE_BUF);
     size_t done = 0;
@@ -144,7 +144,7 @@ static ssize_t file_probe_copy(int fd, size_t n, uint64_t offset) {
         return -ENOMEM;
     while (done < n) {
         size_t want = MIN(n - done, (size_t)FILE_PROBE_BUF);
-        ssize_t r = fs_pread(fd, buf, want, offset + done);
+        ssize_t r = fs_file_pread(fd, buf, want, offset + done);
         if (r < 0)
             return r;
         done += (size_t)r;
@@ -154,7 +154,7 @@ static ssize_t file_probe_copy(int fd, size_t n, uint64_t offset) {
     return (ssize_t)done;
 }
 
-ssize_t fs_probe(int fd, size_t n, uint64_t offset) {
+ssize_t fs_file_probe(int fd, size_t n, uint64_t offset) {
     _cleanup_close_ int null = file_open_null();
     size_t done = 0;
     while (done < n && null >= 0 && !file_beyond(offset, n)) {
@@ -189,7 +189,7 @@ static bool file_settled(const struct statx *st, bool noatime) {
             time(NULL) - st->stx_atime.tv_sec < FILE_DAY - 1);
 }
 
-bool fs_try_settle(struct fs_file *f) {
+bool fs_file_try_settle(struct fs_file *f) {
     struct statx st;
     const int flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
     f->settled = f->quick &&
@@ -233,7 +233,7 @@ static int file_try_root(const struct fs_devices *d, const char *path, struct fs
  * Elsewhere the file is looked at before it is opened, and then opened through the descriptor it
  * was looked at by, so that nothing can come in its place.
  */
-int fs_try_open_read(const struct fs_devices *d, const char *path, struct fs_file *f) {
+int fs_file_try_open_read(const struct fs_devices *d, const char *path, struct fs_file *f) {
     int r = file_try_root(d, path, f);
     if (r != -EXDEV)
         return r;
@@ -252,7 +252,7 @@ int fs_try_open_read(const struct fs_devices *d, const char *path, struct fs_fil
 }
 
 /* A short read may mean that the rest is not cached; the end of the file is where nothing comes. */
-ssize_t fs_try_pread(const struct fs_file *f, void *dst, size_t n, uint64_t offset) {
+ssize_t fs_file_try_pread(const struct fs_file *f, void *dst, size_t n, uint64_t offset) {
     if (!f->quick || !f->settled || file_beyond(offset, n))
         return -EAGAIN;
     size_t done = 0;
@@ -268,7 +268,7 @@ ssize_t fs_try_pread(const struct fs_file *f, void *dst, size_t n, uint64_t offs
     return (ssize_t)done;
 }
 
-int fs_pwrite(int fd, const void *src, size_t n, uint64_t offset) {
+int fs_file_pwrite(int fd, const void *src, size_t n, uint64_t offset) {
     if (file_beyond(offset, n))
         return -EINVAL;
     for (size_t done = 0; done < n;) {
@@ -292,7 +292,7 @@ static int file_wait_writable(int fd) {
     return r > 0 ? 0 : -EAGAIN;
 }
 
-int fs_write_all(int fd, const void *src, size_t n) {
+int fs_file_write_all(int fd, const void *src, size_t n) {
     bool waited = false; /* since the last byte: what takes nothing then says EAGAIN for ever */
     for (size_t done = 0; done < n;) {
         ssize_t r = write(fd, (const char *)src + done, MIN(n - done, (size_t)FILE_WRITE_MAX));
@@ -319,8 +319,8 @@ static int file_write_follow(const struct fs_write *w, struct err *e) {
     if (fstat(fd, &st) < 0)
         return fs_fail(e, errno);
     if (S_ISFIFO(st.st_mode))
-        return fs_not_file(e, w->path, true);
-    int r = fs_write_all(fd, w->data, w->n);
+        return fs_file_not_regular(e, w->path, true);
+    int r = fs_file_write_all(fd, w->data, w->n);
     return r < 0 ? fs_fail(e, -r) : 0;
 }
 
@@ -332,15 +332,15 @@ static int file_write_nofollow(const struct fs_write *w, struct err *e) {
     if (fstat(fd, &st) < 0)
         return fs_fail(e, errno);
     if (!S_ISREG(st.st_mode))
-        return fs_not_file(e, w->path, false);
+        return fs_file_not_regular(e, w->path, false);
     if (ftruncate(fd, 0) < 0)
         return fs_fail(e, errno);
-    int r = fs_write_all(fd, w->data, w->n);
+    int r = fs_file_write_all(fd, w->data, w->n);
     return r < 0 ? fs_fail(e, -r) : 0;
 }
 
 int fs_write_file(const struct fs_write *w, struct err *e) {
     if (w->atomic)
-        return fs_write_atomic(w, e);
+        return fs_atomic_write(w, e);
     return w->follow ? file_write_follow(w, e) : file_write_nofollow(w, e);
 }

@@ -82,7 +82,7 @@ int fs_get_metadata(struct fs_devices *d, const char *path, bool follow, struct 
     return follow ? meta_follow(d, path, result, e) : meta_nofollow(path, result, e);
 }
 
-int fs_get_metadata_at(const struct fs_place *p, bool follow, bool link, struct buf *result) {
+int fs_meta_get_at(const struct fs_place *p, bool follow, bool link, struct buf *result) {
     struct statx st;
     int r = fs_statx(p->dir, fs_place_name(p), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, &st);
     if (r == 0 && ((st.stx_mode ^ p->mode) & S_IFMT) != 0)
@@ -90,7 +90,7 @@ int fs_get_metadata_at(const struct fs_place *p, bool follow, bool link, struct 
     return r < 0 ? r : meta_put(result, &st, follow, link);
 }
 
-int fs_try_metadata(const struct fs_devices *d, const char *path, struct buf *result) {
+int fs_meta_try(const struct fs_devices *d, const char *path, struct buf *result) {
     _cleanup_close_ int fd = fs_try_open_path(path, O_NOFOLLOW);
     struct statx st;
     if (fd < 0 || fs_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, &st) < 0)
@@ -157,7 +157,7 @@ static int meta_chmod_nofollow(const char *path, mode_t mode, struct err *e) {
     return meta_chmod_opened(fd < 0 ? -errno : fd, mode, e);
 }
 
-int fs_set_permissions_at(const struct fs_place *p, mode_t mode, struct err *e) {
+int fs_meta_set_permissions_at(const struct fs_place *p, mode_t mode, struct err *e) {
     int fd = p->object >= 0 ? fcntl(p->object, F_DUPFD_CLOEXEC, 0) : fs_place_open(p, O_PATH, 0);
     return meta_chmod_opened(fd == -1 ? -errno : fd, mode, e);
 }

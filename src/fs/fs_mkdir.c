@@ -111,7 +111,7 @@ int fs_mkdir_at(const struct fs_place *p) {
 /* Goes on to the directory `name`, whose path it is. It is made if nothing was there when the check
  * was asked: what was there, and is gone by now, was not decided on. 0 or -errno. */
 static int mkdir_enter_asked(int *dir, const char *path, const char *name,
-                             const struct fs_check *check) {
+                             const struct fs_ops_check *check) {
     struct stat st;
     if (fstatat(*dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         st.st_mode = 0;
@@ -119,7 +119,7 @@ static int mkdir_enter_asked(int *dir, const char *path, const char *name,
     return r < 0 ? r : mkdir_enter(dir, name, st.st_mode == 0);
 }
 
-int fs_mkdir_all_at(const struct fs_place *p, const struct fs_check *check) {
+int fs_mkdir_all_at(const struct fs_place *p, const struct fs_ops_check *check) {
     char path[PATH_MAX];
     _cleanup_close_ int dir = fs_place_dup(p);
     int r = dir;

@@ -13,4 +13,4 @@ MUST_CHECK int fs_mkdir_at(const struct fs_place *p);
  * Makes what is missing of a place, asking before each directory; passes no link. The descriptor
  * (O_PATH) of the last one, whether it was there or was made, or -errno.
  */
-MUST_CHECK int fs_mkdir_all_at(const struct fs_place *p, const struct fs_check *check);
+MUST_CHECK int fs_mkdir_all_at(const struct fs_place *p, const struct fs_ops_check *check);

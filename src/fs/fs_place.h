@@ -65,7 +65,7 @@ enum fs_need {
  * Asked before a call touches a name that it has come to by itself, below a place that was decided
  * on: `path` is that name, without links, `mode` what is there, 0: nothing. 0 or -errno.
  */
-struct fs_check {
+struct fs_ops_check {
     int (*ask)(void *arg, enum fs_need need, const char *path, mode_t mode);
     void *arg;
 };

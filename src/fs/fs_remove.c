@@ -1,6 +1,6 @@
 #include "fs/fs_remove.h"
 
-#include "fs/fs_levels.h"
+#include "fs/fs_cursor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 struct remove_tree {
     const struct fs_remove *args;
-    struct fs_levels levels;
+    struct fs_cursor levels;
     int parent;       /* owned; of the top */
     const char *leaf; /* name of the top in it */
 };
@@ -29,26 +29,26 @@ static int remove_unlink(int dir, const char *name, int flags) {
 /* Enters a directory that the last level has. If it is none, it is unlinked, unless somebody has
  * decided on a directory. */
 static int remove_enter(struct remove_tree *t, const char *name) {
-    int dir = fs_levels_last(&t->levels)->list.fd;
+    int dir = fs_cursor_last(&t->levels)->list.fd;
     _cleanup_close_ int fd = openat(dir, name, REMOVE_FLAGS);
     if (fd < 0 && (errno == ENOTDIR || errno == ELOOP))
         return t->args->check == NULL ? remove_unlink(dir, name, 0) : -ESTALE;
     if (fd < 0)
         return errno == ENOENT ? 0 : -errno;
-    return fs_levels_push(&t->levels, name, &fd, &(int){-1});
+    return fs_cursor_push(&t->levels, name, &fd, &(int){-1});
 }
 
 /* Whether the entry of the last level may go. 0 or -errno. */
 static int remove_ask(const struct remove_tree *t, const struct fs_entry *entry) {
-    const struct fs_check *check = t->args->check;
+    const struct fs_ops_check *check = t->args->check;
     _cleanup_buf_ struct buf path = BUF_INIT(PATH_MAX);
     if (check == NULL)
         return 0;
     struct stat st = {.st_mode = (mode_t)DTTOIF(entry->type)};
-    int dir = fs_levels_last(&t->levels)->list.fd;
+    int dir = fs_cursor_last(&t->levels)->list.fd;
     if (entry->type == DT_UNKNOWN && fstatat(dir, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : -errno;
-    int r = fs_levels_put_path(&t->levels, t->args->at->path, entry->name, &path);
+    int r = fs_cursor_put_path(&t->levels, t->args->at->path, entry->name, &path);
     return r < 0 ? r : check->ask(check->arg, FS_TAKES, path.p, st.st_mode);
 }
 
@@ -58,37 +58,37 @@ static int remove_entry(struct remove_tree *t, const struct fs_entry *entry) {
         return r;
     if (entry->type == DT_DIR)
         return remove_enter(t, entry->name);
-    r = remove_unlink(fs_levels_last(&t->levels)->list.fd, entry->name, 0);
+    r = remove_unlink(fs_cursor_last(&t->levels)->list.fd, entry->name, 0);
     return r == -EISDIR ? remove_enter(t, entry->name) : r;
 }
 
 /* Removes the last level, which has no entries left, and leaves it. */
 static int remove_leave(struct remove_tree *t) {
-    size_t last = fs_levels_depth(&t->levels) - 1;
+    size_t last = fs_cursor_depth(&t->levels) - 1;
     int dir = t->parent, r = 0;
     const char *name = t->leaf;
     if (last > 0) {
-        r = fs_levels_open_parent(&t->levels);
-        dir = fs_levels_at(&t->levels, last - 1)->list.fd;
-        name = fs_levels_name(&t->levels, last);
+        r = fs_cursor_open_parent(&t->levels);
+        dir = fs_cursor_at(&t->levels, last - 1)->list.fd;
+        name = fs_cursor_name(&t->levels, last);
     }
     if (r == 0)
         r = remove_unlink(dir, name, AT_REMOVEDIR);
-    struct fs_level *level = fs_levels_last(&t->levels);
+    struct fs_level *level = fs_cursor_last(&t->levels);
     if ((r == -ENOTEMPTY || r == -EEXIST) && ++level->passes < REMOVE_PASSES)
         return fs_list_seek(&level->list, 0);
     if (r == 0)
-        fs_levels_pop(&t->levels);
+        fs_cursor_pop(&t->levels);
     return r;
 }
 
 static int remove_all(struct remove_tree *t, const atomic_bool *stop) {
     int r = 0;
-    while (r == 0 && fs_levels_depth(&t->levels) > 0) {
+    while (r == 0 && fs_cursor_depth(&t->levels) > 0) {
         if (atomic_load_explicit(stop, memory_order_relaxed))
             return -ECANCELED;
         struct fs_entry entry;
-        r = fs_list_next(&fs_levels_last(&t->levels)->list, &entry);
+        r = fs_list_next(&fs_cursor_last(&t->levels)->list, &entry);
         if (r > 0)
             r = remove_entry(t, &entry);
         else if (r == 0)
@@ -101,7 +101,7 @@ static int remove_all(struct remove_tree *t, const atomic_bool *stop) {
 static bool remove_is_root(int fd) {
     struct fs_id id;
     struct stat root;
-    return fs_id_of(fd, &id) < 0 || stat("/", &root) < 0 ||
+    return fs_cursor_id_of(fd, &id) < 0 || stat("/", &root) < 0 ||
            fs_id_eq(id, (struct fs_id){root.st_dev, root.st_ino});
 }
 
@@ -124,17 +124,17 @@ static int remove_open(struct remove_tree *t) {
     _cleanup_close_ int fd = openat(t->parent, t->leaf, REMOVE_FLAGS);
     if (fd < 0)
         return -errno;
-    return remove_is_root(fd) ? -EBUSY : fs_levels_push(&t->levels, "", &fd, &(int){-1});
+    return remove_is_root(fd) ? -EBUSY : fs_cursor_push(&t->levels, "", &fd, &(int){-1});
 }
 
 static int remove_tree(const struct fs_remove *args, const atomic_bool *stop) {
     if (args->path[1] == '\0')
         return -EBUSY;
-    struct remove_tree t = {.args = args, .levels = fs_levels_init(false), .parent = -1};
+    struct remove_tree t = {.args = args, .levels = fs_cursor_init(false), .parent = -1};
     int r = remove_open(&t);
     if (r == 0)
         r = remove_all(&t, stop);
-    fs_levels_fini(&t.levels);
+    fs_cursor_fini(&t.levels);
     util_close_fd(&t.parent);
     return r;
 }

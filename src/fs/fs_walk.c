@@ -40,7 +40,7 @@ struct walk {
     bool truncated;
     bool over;           /* nothing more is to be added */
     struct fs_list list; /* of the first directory */
-    struct walk_names names;
+    struct fs_walk_names names;
     struct hash claims; /* real paths of all directories so far */
     struct arena arena;
     struct buf *entries, errors; /* items */
@@ -299,12 +299,12 @@ static int walk_add_name(struct walk *w, const struct fs_entry *entry) {
     if (entry->type == DT_LNK &&
         (walk_too_long(w, entry->n) || walk_link_kind(w, entry->name, &kind) < 0))
         return 0;
-    return walk_names_add(&w->names, (struct str){entry->name, entry->n}, kind);
+    return fs_walk_names_add(&w->names, (struct str){entry->name, entry->n}, kind);
 }
 
 /* Reads the names of the directory at hand. 0 or -errno. */
 static int walk_read_names(struct walk *w) {
-    walk_names_begin(&w->names, (size_t)w->args->max_entries - w->seen + 1);
+    fs_walk_names_begin(&w->names, (size_t)w->args->max_entries - w->seen + 1);
     struct fs_entry entry;
     int r;
     while ((r = fs_list_next(&w->list, &entry)) > 0) {
@@ -314,7 +314,7 @@ static int walk_read_names(struct walk *w) {
         if (r < 0)
             return r;
     }
-    walk_names_sort(&w->names);
+    fs_walk_names_sort(&w->names);
     return r;
 }
 
@@ -329,7 +329,7 @@ static int walk_look(const struct walk *w, const char *name, enum walk_kind *kin
 
 /* Looks at one name of the directory at hand. */
 static int walk_name(struct walk *w, const struct walk_name *item) {
-    struct str name = walk_names_str(&w->names, item);
+    struct str name = fs_walk_names_str(&w->names, item);
     if (w->opaque)
         return walk_put_invalid(w, (struct str){w->uri.p, w->uri_len});
     if (walk_is_drive(w, name)) {
@@ -355,23 +355,23 @@ static int walk_name(struct walk *w, const struct walk_name *item) {
 
 /* Whether names cannot be looked up, as in a directory without search permission. */
 static bool walk_unsearchable(const struct walk *w) {
-    if (walk_names_count(&w->names) == 0)
+    if (fs_walk_names_count(&w->names) == 0)
         return false;
     struct stat st;
-    const char *name = walk_names_str(&w->names, walk_names_at(&w->names, 0)).p;
+    const char *name = fs_walk_names_str(&w->names, fs_walk_names_at(&w->names, 0)).p;
     return fstatat(w->list.fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == EACCES;
 }
 
 static int walk_look_at_names(struct walk *w) {
     w->look = walk_unsearchable(w);
-    size_t n = walk_names_count(&w->names);
+    size_t n = fs_walk_names_count(&w->names);
     for (size_t i = 0; i < n && !w->over; i++) {
         if (w->seen == w->args->max_entries) {
             w->truncated = w->over = true;
             break;
         }
         w->seen++;
-        int r = walk_name(w, walk_names_at(&w->names, i));
+        int r = walk_name(w, fs_walk_names_at(&w->names, i));
         if (r < 0)
             return r;
     }
@@ -470,7 +470,7 @@ int fs_walk_check(const struct fs_walk *a, struct err *e) {
 static void walk_fini(struct walk *w) {
     util_close_fd(&w->root);
     fs_list_fini(&w->list);
-    walk_names_fini(&w->names);
+    fs_walk_names_fini(&w->names);
     hash_fini(&w->claims);
     arena_fini(&w->arena);
     buf_fini(&w->errors);
@@ -494,7 +494,7 @@ int fs_walk(const struct fs_walk *args, const atomic_bool *stop, struct buf *res
         .uri = BUF_INIT(WALK_URI_MAX),
         .path = BUF_INIT(WALK_PATH_MAX),
     };
-    walk_names_init(&w.names);
+    fs_walk_names_init(&w.names);
     hash_init(&w.claims);
     const size_t before = result->len;
     r = buf_putz(result, "{\"entries\":[");

@@ -4,7 +4,7 @@
  * U+FFFD. Of a directory with more names than the walk may still look at only the first in that
  * order are kept, so that memory does not depend on the directory.
  *
- * Maxima: a quarter more names than asked for, and WALK_NAMES_BYTES for them (twice that for the
+ * Maxima: a quarter more names than asked for, and FS_WALK_NAMES_BYTES for them (twice that for the
  * moment in which what is left of them is copied together). That is enough for the 50,001 valid
  * names of 255 bytes that the largest walk can want; only of names full of bad bytes, which grow by
  * being replaced, may fewer be kept: then `cut` is set.
@@ -12,7 +12,7 @@
 
 #include "fs/fs_list.h"
 
-#define WALK_NAMES_BYTES (20u << 20)
+#define FS_WALK_NAMES_BYTES (20u << 20)
 
 /* What a walk makes of a name. */
 enum walk_kind {
@@ -30,7 +30,7 @@ struct walk_name {
     uint8_t kind; /* enum walk_kind */
 };
 
-struct walk_names {
+struct fs_walk_names {
     struct buf text;  /* NUL-terminated names */
     struct buf names; /* struct walk_name */
     size_t keep;      /* names that may be wanted */
@@ -38,18 +38,18 @@ struct walk_names {
     bool cut;         /* fewer than `keep` are kept */
 };
 
-void walk_names_init(struct walk_names *l);
-void walk_names_fini(struct walk_names *l);
+void fs_walk_names_init(struct fs_walk_names *l);
+void fs_walk_names_fini(struct fs_walk_names *l);
 
 /* Empties the list, for another directory of which the first `keep` names are wanted. */
-void walk_names_begin(struct walk_names *l, size_t keep);
+void fs_walk_names_begin(struct fs_walk_names *l, size_t keep);
 
 /* 0 or -ENOMEM. */
-MUST_CHECK int walk_names_add(struct walk_names *l, struct str name, enum walk_kind kind);
+MUST_CHECK int fs_walk_names_add(struct fs_walk_names *l, struct str name, enum walk_kind kind);
 
 /* Puts them in order and drops what is beyond `keep`. */
-void walk_names_sort(struct walk_names *l);
+void fs_walk_names_sort(struct fs_walk_names *l);
 
-size_t walk_names_count(const struct walk_names *l);
-const struct walk_name *walk_names_at(const struct walk_names *l, size_t i);
-struct str walk_names_str(const struct walk_names *l, const struct walk_name *name);
+size_t fs_walk_names_count(const struct fs_walk_names *l);
+const struct walk_name *fs_walk_names_at(const struct fs_walk_names *l, size_t i);
+struct str fs_walk_names_str(const struct fs_walk_names *l, const struct walk_name *name);

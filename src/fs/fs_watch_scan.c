@@ -27,7 +27,7 @@ void fs_watch_scan_fini(struct fs_watch_scan *s) {
     fs_watch_scan_init(s, -1);
 }
 
-int fs_watch_instance(void) {
+int fs_watch_scan_instance(void) {
     int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     return fd < 0 ? -errno : fd;
 }
@@ -183,7 +183,7 @@ static int scan_add_root(struct fs_watch_scan *s) {
     return r;
 }
 
-int fs_watch_open_root(struct fs_watch_scan *s, const char *path, struct err *e) {
+int fs_watch_scan_open_root(struct fs_watch_scan *s, const char *path, struct err *e) {
     struct stat st;
     scan_drop(s);
     s->root = realpath(path, NULL);

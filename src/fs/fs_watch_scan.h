@@ -49,7 +49,7 @@ struct fs_watch_scan {
     struct buf names;
     bool missed; /* fs_watch_scan(): not all could be watched, or listed */
 
-    char *root;     /* fs_watch_open_root(): the real path; owned */
+    char *root;     /* fs_watch_scan_open_root(): the real path; owned */
     bool directory; /* and what it is */
 };
 
@@ -61,14 +61,14 @@ MUST_CHECK int fs_watch_scan_add(struct fs_watch_scan *s, const char *path,
                                  struct fs_watch_dir *node);
 
 /* Makes an inotify instance. The descriptor or -errno. */
-MUST_CHECK int fs_watch_instance(void);
+MUST_CHECK int fs_watch_scan_instance(void);
 
 /*
  * Blocking, as all below. Watches the directory `path`, with `recursive` also all below it; or, if
  * it is something else, the directory it lies in. 0; or -errno with e set, and what was added is
  * still in s->dir.
  */
-MUST_CHECK int fs_watch_open_root(struct fs_watch_scan *s, const char *path, struct err *e);
+MUST_CHECK int fs_watch_scan_open_root(struct fs_watch_scan *s, const char *path, struct err *e);
 
 /* Removes and watches as s says. What fails is left out and s->missed is set. */
 void fs_watch_scan(struct fs_watch_scan *s);

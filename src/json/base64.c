@@ -185,7 +185,7 @@ ssize_t base64_decode_rest(char *text, size_t n, size_t packed, struct err *e) {
     return r < 0 ? r : (ssize_t)packed + r;
 }
 
-ssize_t base64url_decode(void *dst, const char *src, size_t n) {
+ssize_t base64_url_decode(void *dst, const char *src, size_t n) {
     unsigned char *out = dst;
     uint32_t bits = 0;
     for (size_t i = 0; i < n; i++) {

@@ -45,4 +45,4 @@ ssize_t base64_decode(void *dst, const char *src, size_t n, struct err *e);
 ssize_t base64_decode_rest(char *text, size_t n, size_t packed, struct err *e);
 
 /* URL-safe alphabet, no padding, trailing bits zero; dst as above. Bytes written or -EINVAL. */
-ssize_t base64url_decode(void *dst, const char *src, size_t n);
+ssize_t base64_url_decode(void *dst, const char *src, size_t n);

@@ -209,7 +209,7 @@ static bool auth_signature_ok(const uint8_t mac[32], struct str b64) {
     uint8_t given[64];
     if (base64_decoded_max(b64.n) > sizeof given)
         return false;
-    ssize_t n = base64url_decode(given, b64.p, b64.n);
+    ssize_t n = base64_url_decode(given, b64.p, b64.n);
     return n == 32 && sodium_memcmp(given, mac, 32) == 0;
 }
 
@@ -218,7 +218,7 @@ static const struct json_node *auth_object(struct json_doc *d, struct str part, 
     *text = malloc(base64_decoded_max(part.n));
     if (*text == NULL)
         return NULL;
-    ssize_t n = base64url_decode(*text, part.p, part.n);
+    ssize_t n = base64_url_decode(*text, part.p, part.n);
     if (n < 0 || !utf8_valid(*text, (size_t)n))
         return NULL;
     _cleanup_err_ struct err e = ERR_INIT;

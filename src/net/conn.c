@@ -1,7 +1,7 @@
 #include "net/conn.h"
 
 #include "base/log.h"
-#include "net/conn_model.h"
+#include "net/conn_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@ int conn_host_init(struct conn_host *h, struct loop *loop, const struct conn_ops
     list_init(&h->conns);
     list_init(&h->strangers);
     list_init(&h->guests);
-    spare_init(&h->spare, loop);
+    bufcache_init(&h->bufcache, loop);
     h->scratch = malloc(CONN_READ);
     return h->scratch == NULL ? -ENOMEM : 0;
 }
@@ -45,8 +45,8 @@ static void conn_free(struct conn *c) {
     if (!c->stdio)
         util_close_fd(&c->io.fd);
     ws_parser_fini(&c->ws);
-    outq_fini(&c->outq);
-    outq_fini(&c->held);
+    sendq_fini(&c->sendq);
+    sendq_fini(&c->held);
     buf_fini(&c->in);
     free(c->subject);
     list_remove(&c->node);
@@ -90,8 +90,8 @@ void conn_host_drop(struct conn_host *h) {
 
 void conn_host_fini(struct conn_host *h) {
     conn_host_drop(h);
-    outq_pool_fini(&h->pool);
-    spare_fini(&h->spare);
+    sendq_pool_fini(&h->pool);
+    bufcache_fini(&h->bufcache);
     free(h->scratch);
 }
 
@@ -99,7 +99,7 @@ void conn_host_fini(struct conn_host *h) {
 
 uint64_t conn_tx_confirmed(const struct conn *c) {
     size_t open = c->stdio ? 0 : sock_unconfirmed(c->io.fd);
-    return c->outq.written - MIN((uint64_t)open, c->outq.written);
+    return c->sendq.written - MIN((uint64_t)open, c->sendq.written);
 }
 
 /* Whether messages may be handed out. */
@@ -151,18 +151,18 @@ static void conn_sent_all(struct conn *c) {
 }
 
 void conn_flush(struct conn *c) {
-    size_t before = c->outq.bytes;
+    size_t before = c->sendq.bytes;
     if (c->broken ||
-        (c->outq.bytes > 0 && outq_flush(&c->outq, c->stdio ? c->out.fd : c->io.fd) < 0)) {
+        (c->sendq.bytes > 0 && sendq_flush(&c->sendq, c->stdio ? c->out.fd : c->io.fd) < 0)) {
         conn_drop(c);
         return;
     }
-    c->blocked = c->outq.bytes > 0;
-    if (c->state == CONN_HTTP && c->outq.bytes < before)
-        conn_await_head(c);
+    c->blocked = c->sendq.bytes > 0;
+    if (c->state == CONN_HTTP && c->sendq.bytes < before)
+        conn_proof_await_head(c);
     if (c->state == CONN_FLUSHING)
         conn_say_gone(c);
-    if (c->outq.bytes == 0)
+    if (c->sendq.bytes == 0)
         conn_sent_all(c);
     conn_update_watch(c);
     if (c->high && conn_backlog(c) <= CONN_OUT_LOW) {
@@ -170,7 +170,7 @@ void conn_flush(struct conn *c) {
         if (c->state == CONN_OPEN)
             c->host->ops->pressure(c, false);
     }
-    if (c->state == CONN_BODY && c->want_out && c->outq.bytes == 0) {
+    if (c->state == CONN_BODY && c->want_out && c->sendq.bytes == 0) {
         c->want_out = false;
         c->host->ops->writable(c);
     }
@@ -178,7 +178,7 @@ void conn_flush(struct conn *c) {
         c->host->ops->body(c);
     if (c->state == CONN_HTTP && c->in.len > 0)
         conn_resume_input(c);
-    if (c->state == CONN_OPEN && c->streaming && c->outq.bytes <= CONN_OUT_LOW)
+    if (c->state == CONN_OPEN && c->streaming && c->sendq.bytes <= CONN_OUT_LOW)
         c->host->ops->drained(c);
     if (c->state == CONN_OPEN && conn_takes_input(c))
         conn_resume_input(c);
@@ -205,10 +205,10 @@ void conn_break(struct conn *c) {
 }
 
 /* Queues one frame (any state); memory trouble ends the connection. */
-static void conn_queue_frame(struct conn *c, struct outq *q, enum ws_opcode op, bool fin,
+static void conn_queue_frame(struct conn *c, struct sendq *q, enum ws_opcode op, bool fin,
                              struct str payload) {
     size_t head = ws_header_len(payload.n);
-    char *p = outq_reserve(q, head + payload.n);
+    char *p = sendq_reserve(q, head + payload.n);
     if (p == NULL) {
         conn_break(c);
         return;
@@ -216,20 +216,20 @@ static void conn_queue_frame(struct conn *c, struct outq *q, enum ws_opcode op, 
     ws_header(p, op, fin, payload.n);
     if (payload.n > 0)
         memcpy(p + head, payload.p, payload.n);
-    outq_commit(q, head + payload.n);
+    sendq_commit(q, head + payload.n);
     conn_queued(c);
 }
 
 /* Where whole messages go. */
-static struct outq *conn_messages(struct conn *c) {
-    return c->streaming ? &c->held : &c->outq;
+static struct sendq *conn_messages(struct conn *c) {
+    return c->streaming ? &c->held : &c->sendq;
 }
 
 char *conn_reserve(struct conn *c, size_t n) {
     if (c->state != CONN_OPEN)
         return NULL;
     size_t head = c->stdio ? 0 : ws_header_len(n);
-    char *p = outq_reserve(conn_messages(c), head + n + 1);
+    char *p = sendq_reserve(conn_messages(c), head + n + 1);
     if (p == NULL) {
         conn_break(c);
         return NULL;
@@ -240,13 +240,13 @@ char *conn_reserve(struct conn *c, size_t n) {
 }
 
 void conn_commit(struct conn *c, size_t n) {
-    struct outq *q = conn_messages(c);
+    struct sendq *q = conn_messages(c);
     if (c->stdio) {
-        char *p = outq_reserve(q, n + 1); /* the room reserved just before */
+        char *p = sendq_reserve(q, n + 1); /* the room reserved just before */
         p[n] = '\n';
-        outq_commit(q, n + 1);
+        sendq_commit(q, n + 1);
     } else {
-        outq_commit(q, ws_header_len(n) + n);
+        sendq_commit(q, ws_header_len(n) + n);
     }
     conn_queued(c);
 }
@@ -255,29 +255,29 @@ static size_t conn_parts_len(const struct conn_parts *p) {
     size_t n = p->after.n;
     for (size_t i = 0; i < p->before_count; i++)
         n += p->before[i].n;
-    for (const struct outq_seg *s = p->chain; s != NULL; s = s->next)
+    for (const struct sendq_seg *s = p->chain; s != NULL; s = s->next)
         n += s->len;
     return n;
 }
 
 /* A frame (stdio: a piece of a line) made of parts at the end of q. */
-static void conn_put_parts(struct conn *c, struct outq *q, enum ws_opcode op, bool fin,
+static void conn_put_parts(struct conn *c, struct sendq *q, enum ws_opcode op, bool fin,
                            const struct conn_parts *p) {
     size_t n = conn_parts_len(p), room = WS_HEADER_MAX;
     for (size_t i = 0; i < p->before_count; i++)
         room += p->before[i].n;
-    char *head = outq_reserve(q, room);
+    char *head = sendq_reserve(q, room);
     if (head == NULL) {
-        outq_seg_free(&c->host->pool, p->chain);
+        sendq_seg_free(&c->host->pool, p->chain);
         conn_break(c);
         return;
     }
     char *at = c->stdio ? head : head + ws_header(head, op, fin, n);
     for (size_t i = 0; i < p->before_count; i++)
         at = p->before[i].n > 0 ? mempcpy(at, p->before[i].p, p->before[i].n) : at;
-    outq_commit(q, (size_t)(at - head));
-    outq_append(q, p->chain);
-    char *tail = outq_reserve(q, p->after.n + 1);
+    sendq_commit(q, (size_t)(at - head));
+    sendq_append(q, p->chain);
+    char *tail = sendq_reserve(q, p->after.n + 1);
     if (tail == NULL) {
         conn_break(c);
         return;
@@ -285,12 +285,12 @@ static void conn_put_parts(struct conn *c, struct outq *q, enum ws_opcode op, bo
     if (p->after.n > 0)
         memcpy(tail, p->after.p, p->after.n);
     tail[p->after.n] = '\n';
-    outq_commit(q, p->after.n + (c->stdio && fin ? 1 : 0));
+    sendq_commit(q, p->after.n + (c->stdio && fin ? 1 : 0));
 }
 
 void conn_send_parts(struct conn *c, const struct conn_parts *p) {
     if (c->state != CONN_OPEN) {
-        outq_seg_free(&c->host->pool, p->chain);
+        sendq_seg_free(&c->host->pool, p->chain);
         return;
     }
     conn_put_parts(c, conn_messages(c), WS_TEXT, true, p);
@@ -299,13 +299,13 @@ void conn_send_parts(struct conn *c, const struct conn_parts *p) {
 
 void conn_stream(struct conn *c, const struct conn_parts *p, bool last) {
     if (c->state != CONN_OPEN) {
-        outq_seg_free(&c->host->pool, p->chain);
+        sendq_seg_free(&c->host->pool, p->chain);
         return;
     }
-    conn_put_parts(c, &c->outq, c->streaming ? WS_CONT : WS_TEXT, last, p);
+    conn_put_parts(c, &c->sendq, c->streaming ? WS_CONT : WS_TEXT, last, p);
     c->streaming = !last;
     if (last)
-        outq_move(&c->outq, &c->held);
+        sendq_move(&c->sendq, &c->held);
     conn_queued(c);
 }
 
@@ -330,7 +330,7 @@ void conn_send(struct conn *c, struct str text) {
 
 void conn_ping(struct conn *c) {
     if (!c->stdio && c->state == CONN_OPEN)
-        conn_queue_frame(c, &c->outq, WS_PING, true, (struct str){NULL, 0});
+        conn_queue_frame(c, &c->sendq, WS_PING, true, (struct str){NULL, 0});
 }
 
 void conn_begin_flush(struct conn *c) {
@@ -354,7 +354,7 @@ void conn_end(struct conn *c, unsigned code, const char *reason) {
         size_t n = MIN(strlen(reason), sizeof payload - 2);
         memcpy(payload + 2, reason, n);
         c->close_sent = true;
-        conn_queue_frame(c, &c->outq, WS_CLOSE, true,
+        conn_queue_frame(c, &c->sendq, WS_CLOSE, true,
                          (struct str){payload, code == 1005 ? 0 : n + 2});
     }
     if (c->state == CONN_OPEN)
@@ -374,7 +374,7 @@ static void conn_ws_event(struct conn *c, struct ws_msg *m) {
     case WS_GOT_PONG: break;
     case WS_MESSAGE: conn_ws_message(c, m); break;
     case WS_GOT_PING:
-        conn_queue_frame(c, &c->outq, WS_PONG, true, (struct str){m->data, m->n});
+        conn_queue_frame(c, &c->sendq, WS_PONG, true, (struct str){m->data, m->n});
         break;
     case WS_GOT_CLOSE: conn_end(c, m->code, ""); break;
     case WS_FAIL:
@@ -395,10 +395,10 @@ static void conn_stash(struct conn *c, const char *data, size_t n) {
 /* Acts on what the parser found; the memory of large messages is kept for the next one. */
 static void conn_ws_parsed(struct conn *c, struct ws_msg *m) {
     conn_ws_event(c, m);
-    if (m->kind == WS_NONE && c->ws.left >= SPARE_MIN)
-        spare_lend(&c->host->spare, &c->ws.msg);
-    else if (m->kind == WS_MESSAGE && c->ws.msg.cap >= SPARE_MIN)
-        spare_give(&c->host->spare, &c->ws.msg);
+    if (m->kind == WS_NONE && c->ws.left >= BUFCACHE_MIN)
+        bufcache_lend(&c->host->bufcache, &c->ws.msg);
+    else if (m->kind == WS_MESSAGE && c->ws.msg.cap >= BUFCACHE_MIN)
+        bufcache_give(&c->host->bufcache, &c->ws.msg);
     ws_parser_release(&c->ws);
 }
 
@@ -652,8 +652,8 @@ static struct conn *conn_new(struct conn_host *h, int in_fd, int out_fd) {
     c->turn_task.fn = conn_on_turn;
     c->msg_max = CONN_MSG_EARLY_MAX;
     list_init(&c->unproven);
-    outq_init(&c->outq, &h->pool);
-    outq_init(&c->held, &h->pool);
+    sendq_init(&c->sendq, &h->pool);
+    sendq_init(&c->held, &h->pool);
     list_append(&h->conns, &c->node);
     h->count++;
     return c;

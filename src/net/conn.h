@@ -18,11 +18,11 @@
  * A message may be sent piece by piece (conn_stream). What is sent meanwhile is held back until its
  * end, since only control frames may stand between fragments, and counts as queued.
  *
- * Proof. A socket is unproven until the owner calls conn_prove(). An unproven one queues little
- * (CONN_OUT_EARLY and one answer), reads nothing meanwhile, has CONN_PROOF_MS in all, and gives its
- * place up when a newer one needs it. A request that may pass (auth_check) makes a stranger a
- * guest. While the answer to it is made and sent the connection is served: then only a transfer
- * that stands still ends it. CONN_PROOF_MS begins again when the answer is sent.
+ * Proof. A socket is unproven until the owner calls conn_proof_accept(). An unproven one queues
+ * little (CONN_OUT_EARLY and one answer), reads nothing meanwhile, has CONN_PROOF_MS in all, and
+ * gives its place up when a newer one needs it. A request that may pass (auth_check) makes a
+ * stranger a guest. While the answer to it is made and sent the connection is served: then only a
+ * transfer that stands still ends it. CONN_PROOF_MS begins again when the answer is sent.
  *
  * Places. The oldest stranger makes room for a new connection. A guest makes room only for one that
  * may pass, too: a stranger among guests alone is taken beyond the maximum until it asks. What an
@@ -34,9 +34,9 @@
 #include "net/auth.h"
 #include "net/conn_message.h"
 #include "net/http.h"
-#include "net/outq.h"
+#include "net/sendq.h"
 #include "net/sock.h"
-#include "net/spare.h"
+#include "net/bufcache.h"
 #include "net/ws.h"
 
 #include <stdbool.h>
@@ -95,13 +95,13 @@ struct conn_host {
     struct loop *loop;
     const struct conn_ops *ops;
     const struct auth *auth;
-    struct outq_pool pool;
+    struct sendq_pool pool;
     struct list conns;
     unsigned max;                  /* places; no limit unless the owner sets one */
     unsigned count;                /* of them taken: by all but those that are about to be freed */
     struct list strangers, guests; /* unproven ones, the oldest first */
     char *scratch;                 /* CONN_READ bytes, owned */
-    struct spare spare;
+    struct bufcache bufcache;
     void *owner;
     /* Appends the text of /metrics; 0 or -errno. NULL: there is no such path. */
     int (*metrics)(void *owner, struct buf *b);
@@ -145,9 +145,9 @@ struct conn {
     bool end_told;      /* stdio: `input_end` was reported */
     struct loop_io io;  /* input; for a socket also output */
     struct loop_io out; /* stdio: output */
-    struct outq outq;
-    struct outq held; /* whole messages that wait for the end of a stream */
-    bool streaming;   /* a message has begun and not ended */
+    struct sendq sendq;
+    struct sendq held; /* whole messages that wait for the end of a stream */
+    bool streaming;    /* a message has begun and not ended */
     struct ws_parser ws;
     struct buf in;    /* bytes read but not yet handled: an HTTP head, a partial line, a stash */
     size_t line_seen; /* stdio: bytes of `in` known to hold no newline */
@@ -181,11 +181,11 @@ void conn_http_abort(struct conn *c);
 
 /* The owner knows the peer: the limits of an unproven connection end, messages of CONN_MSG_MAX are
  * allowed, pings begin. */
-void conn_prove(struct conn *c);
+void conn_proof_accept(struct conn *c);
 
 /* Whether one more may be accepted; others make room if need be. A WebSocket peer is told so (1013)
  * if its socket takes the frame. */
-bool conn_make_room(struct conn_host *h);
+bool conn_proof_make_room(struct conn_host *h);
 
 /* Bytes that ever arrived, those included that were not read yet. */
 uint64_t conn_received(const struct conn *c);
@@ -211,7 +211,7 @@ void conn_commit(struct conn *c, size_t n);
 
 /* Bytes queued, or held back behind a stream. */
 static inline size_t conn_backlog(const struct conn *c) {
-    return c->outq.bytes + c->held.bytes;
+    return c->sendq.bytes + c->held.bytes;
 }
 
 /*
@@ -219,10 +219,10 @@ static inline size_t conn_backlog(const struct conn *c) {
  * the peer's host has confirmed. The end is not known (UINT64_MAX) while messages are held back.
  */
 static inline uint64_t conn_tx_end(const struct conn *c) {
-    return c->held.bytes > 0 ? UINT64_MAX : c->outq.written + c->outq.bytes;
+    return c->held.bytes > 0 ? UINT64_MAX : c->sendq.written + c->sendq.bytes;
 }
 static inline uint64_t conn_tx_written(const struct conn *c) {
-    return c->outq.written;
+    return c->sendq.written;
 }
 uint64_t conn_tx_confirmed(const struct conn *c);
 
@@ -236,7 +236,7 @@ static inline bool conn_is_full(const struct conn *c) {
 struct conn_parts {
     const struct str *before;
     size_t before_count;
-    struct outq_seg *chain;
+    struct sendq_seg *chain;
     struct str after;
 };
 

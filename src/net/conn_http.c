@@ -1,16 +1,16 @@
 #include "base/log.h"
-#include "net/conn_model.h"
+#include "net/conn_internal.h"
 
 #include <errno.h>
 #include <time.h>
 
 /* Bytes as they are. 0 or -ENOMEM. */
 static int conn_put(struct conn *c, struct str bytes) {
-    char *p = outq_reserve(&c->outq, bytes.n);
+    char *p = sendq_reserve(&c->sendq, bytes.n);
     if (p == NULL)
         return -ENOMEM;
     memcpy(p, bytes.p, bytes.n);
-    outq_commit(&c->outq, bytes.n);
+    sendq_commit(&c->sendq, bytes.n);
     return 0;
 }
 
@@ -24,7 +24,7 @@ static void conn_reply(struct conn *c, const struct http_answer *a) {
     if (a->close)
         conn_begin_flush(c);
     else
-        conn_await_head(c);
+        conn_proof_await_head(c);
 }
 
 static void conn_reply_status(struct conn *c, int status, const char *body, bool close) {
@@ -98,7 +98,7 @@ void conn_http_end(struct conn *c, bool close) {
     if (close)
         conn_begin_flush(c);
     else
-        conn_await_head(c);
+        conn_proof_await_head(c);
     loop_defer(c->host->loop, &c->flush_task); /* the next request may be there already */
 }
 

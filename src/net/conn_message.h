@@ -19,11 +19,11 @@ static inline size_t conn_message_sent(const struct conn_message *m) {
 
 /*
  * Whether the message has memory of its own, of at most twice its size as it was sent (it may have
- * been that of a larger one, net/spare.h), and that was not taken yet.
+ * been that of a larger one, net/bufcache.h), and that was not taken yet.
  */
 bool conn_message_owns(const struct conn_message *m);
 
-/* Takes it, so that the message outlasts its handling. It goes back by spare_give(). */
+/* Takes it, so that the message outlasts its handling. It goes back by bufcache_give(). */
 struct buf conn_message_take(const struct conn_message *m);
 
 /* Makes it the text that was sent, for whoever cannot do with packed Base64. 0 or -ENOMEM. */

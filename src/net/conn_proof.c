@@ -1,5 +1,5 @@
 #include "base/log.h"
-#include "net/conn_model.h"
+#include "net/conn_internal.h"
 
 #include <errno.h>
 
@@ -56,18 +56,18 @@ bool conn_proof_is_short(const struct conn *c) {
     return c->standing != CONN_SERVED && conn_proof_left(c) < CONN_HEAD_MS * LOOP_MS;
 }
 
-void conn_await_head(struct conn *c) {
+void conn_proof_await_head(struct conn *c) {
     uint64_t delay = CONN_BODY_MS * LOOP_MS;
-    if (c->outq.bytes == 0)
+    if (c->sendq.bytes == 0)
         conn_proof_served(c);
     if (c->standing != CONN_SERVED)
         delay = conn_proof_left(c);
-    if (c->outq.bytes == 0)
+    if (c->sendq.bytes == 0)
         delay = MIN(delay, CONN_HEAD_MS * LOOP_MS);
     (void)!loop_timer_set(c->host->loop, &c->timer, delay); /* it is running */
 }
 
-void conn_prove(struct conn *c) {
+void conn_proof_accept(struct conn *c) {
     conn_proof_end(c);
     c->standing = CONN_PROVEN;
     c->msg_max = CONN_MSG_MAX;
@@ -98,7 +98,7 @@ static void conn_evict_first(const struct list *unproven, bool look) {
         conn_evict(c);
 }
 
-bool conn_make_room(struct conn_host *h) {
+bool conn_proof_make_room(struct conn_host *h) {
     for (unsigned looks = 0; h->count >= h->max; looks++) {
         if (list_empty(&h->strangers)) /* a guest does, when it is known who comes */
             return h->count == h->max && !list_empty(&h->guests);

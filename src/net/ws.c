@@ -177,7 +177,7 @@ static void ws_end_close(struct ws_parser *p, struct ws_msg *m) {
 /* Payload bytes of a control frame. Returns the bytes consumed; an event is set when complete. */
 static size_t ws_take_control(struct ws_parser *p, const char *data, size_t n, struct ws_msg *m) {
     size_t take = (size_t)MIN(p->left, n);
-    ws_unmask(p->ctl + p->ctl_len, data, take, p->mask, p->done);
+    ws_mask_undo(p->ctl + p->ctl_len, data, take, p->mask, p->done);
     p->ctl_len = (uint8_t)(p->ctl_len + take);
     p->done += take;
     p->left -= take;
@@ -252,7 +252,7 @@ static void ws_took(struct ws_parser *p, size_t n) {
 static size_t ws_collect_packed(struct ws_parser *p, const char *src, size_t n) {
     if (p->packing != WS_PACK_ON || ws_loose(p) > 0)
         return 0;
-    size_t took = ws_unmask_base64(p->msg.p + p->msg.len, src, n, p->mask, p->done);
+    size_t took = ws_mask_undo_base64(p->msg.p + p->msg.len, src, n, p->mask, p->done);
     ws_took(p, took);
     p->packed.n += took / 4 * 3;
     p->msg.len += took / 4 * 3;
@@ -263,7 +263,7 @@ static size_t ws_collect_packed(struct ws_parser *p, const char *src, size_t n) 
 /* Unmasks and looks at a piece, of a single group if the last one is not complete. */
 static size_t ws_collect_piece(struct ws_parser *p, const char *src, size_t n) {
     size_t loose = ws_loose(p), piece = MIN(n, loose > 0 ? 4 - loose : (size_t)WS_PIECE);
-    bool letters = ws_unmask(p->msg.p + p->msg.len, src, piece, p->mask, p->done);
+    bool letters = ws_mask_undo(p->msg.p + p->msg.len, src, piece, p->mask, p->done);
     ws_took(p, piece);
     p->msg.len += piece;
     ws_check_text(p);
@@ -316,7 +316,7 @@ static size_t ws_take_data(struct ws_parser *p, char *data, size_t n, struct ws_
     size_t take = (size_t)MIN(p->left, n);
     if (p->fin && p->opcode != WS_CONT && p->done == 0 && take == p->left) {
         /* All of the message: no need to collect it. */
-        ws_unmask(data, data, take, p->mask, 0);
+        ws_mask_undo(data, data, take, p->mask, 0);
         p->left = 0;
         p->in_payload = p->in_message = false;
         ws_end_message(p, data, take, m);

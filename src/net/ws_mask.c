@@ -56,7 +56,7 @@ static void ws_mask_turn(uint8_t rot[8], const uint8_t mask[4], uint64_t phase) 
         rot[i] = mask[(phase + i) % 4];
 }
 
-bool ws_unmask(char *dst, const char *src, size_t n, const uint8_t mask[4], uint64_t phase) {
+bool ws_mask_undo(char *dst, const char *src, size_t n, const uint8_t mask[4], uint64_t phase) {
     uint8_t rot[8];
     ws_mask_turn(rot, mask, phase);
     bool letters = base64_avx2_usable();
@@ -84,8 +84,8 @@ bool ws_unmask(char *dst, const char *src, size_t n, const uint8_t mask[4], uint
     return letters;
 }
 
-size_t ws_unmask_base64(char *dst, const char *src, size_t n, const uint8_t mask[4],
-                        uint64_t phase) {
+size_t ws_mask_undo_base64(char *dst, const char *src, size_t n, const uint8_t mask[4],
+                           uint64_t phase) {
 #if defined(__x86_64__)
     uint8_t rot[8];
     uint32_t key;

@@ -2,8 +2,7 @@
 
 #include "base/log.h"
 #include "base/scan.h"
-#include "process/job.h"
-#include "app/server.h"
+#include "proc/proc.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -172,42 +171,6 @@ int metrics_format(const struct metrics *m, const struct metrics_now *now,
 
 /* -- figures -- */
 
-static void metrics_count_conns(const struct server *s, struct metrics_now *now) {
-    now->connections = s->conns.count;
-    list_for_each(n, &s->conns.conns) {
-        const struct conn *c = list_entry(n, struct conn, node);
-        const struct rpc_peer *p = c->user;
-        now->output_queue += conn_backlog(c);
-        if (p == NULL)
-            continue;
-        now->queued_requests += p->queued;
-        now->request_queue += p->queued_bytes;
-        now->parked_calls += p->parked;
-        now->write_queue += p->parked_bytes;
-    }
-}
-
-static void metrics_count_jobs(const struct session *session, struct metrics_now *now) {
-    list_for_each(n, &session->order) {
-        const struct job *j = list_entry(n, struct job, order);
-        now->processes[j->proc.state]++;
-        now->stdin_queue += j->proc.inq.bytes;
-        if (j->proc.state != PROC_CLOSED)
-            now->retained_open += proc_retained(&j->proc);
-    }
-}
-
-static void metrics_count_sessions(const struct server *s, struct metrics_now *now) {
-    now->detached = s->detached_count;
-    now->attached = s->sessions.count - s->detached_count;
-    now->retained_closed = s->outputs.bytes;
-    now->supervisors = s->procs.spawner.live;
-    for (size_t i = 0; i < s->sessions.nbuckets; i++) {
-        for (struct hash_node *n = s->sessions.buckets[i]; n != NULL; n = n->next)
-            metrics_count_jobs(container_of(n, struct session, node), now);
-    }
-}
-
 static uint64_t metrics_memory(void) {
     char text[128];
     unsigned long pages = 0;
@@ -240,20 +203,12 @@ static double metrics_cpu(void) {
            (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
-int metrics_put(const struct server *s, struct buf *b) {
+void metrics_look(struct metrics_now *now) {
     struct rlimit nofile;
-    struct metrics_now now = {
-        .uptime = (double)(s->loop.now - s->started) / (double)LOOP_SEC,
-        .started = s->started_unix,
-        .cpu = metrics_cpu(),
-        .memory = metrics_memory(),
-        .fds = metrics_fds(),
-        .audit_dropped = audit_dropped(&s->audit),
-        .log_dropped = log_dropped_total(),
-    };
+    now->cpu = metrics_cpu();
+    now->memory = metrics_memory();
+    now->fds = metrics_fds();
+    now->log_dropped = log_dropped_total();
     if (getrlimit(RLIMIT_NOFILE, &nofile) == 0)
-        now.max_fds = nofile.rlim_cur;
-    metrics_count_conns(s, &now);
-    metrics_count_sessions(s, &now);
-    return metrics_format(&s->metrics, &now, &s->rpc, b);
+        now->max_fds = nofile.rlim_cur;
 }

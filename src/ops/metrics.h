@@ -46,11 +46,9 @@ struct metrics_now {
     uint64_t audit_dropped, log_dropped; /* lines, ever */
 };
 
-struct server;
+/* Adds the figures of the process itself. */
+void metrics_look(struct metrics_now *now);
 
-/* Gathers everything and appends the text. 0 or as buf_reserve(). */
-MUST_CHECK int metrics_put(const struct server *s, struct buf *b);
-
-/* The text alone. */
+/* Appends the text. 0 or as buf_reserve(). */
 MUST_CHECK int metrics_format(const struct metrics *m, const struct metrics_now *now,
                               const struct rpc_host *rpc, struct buf *b);

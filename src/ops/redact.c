@@ -150,14 +150,15 @@ static size_t redact_value_end(const struct redact_walk *w, size_t begin, char s
     const struct str s = w->s;
     bool blank = v > 0 && redact_is_blank(s.p[v - 1]);
     if (v < s.n && redact_is_quote(s.p[v]) && s.p[v] != w->quote)
-        return sep == ':' ? redact_skip(s, v) /* JSON */ : redact_word_end(s, v, w->quote);
+        return sep == ':' ? redact_value_skip(s, v) /* JSON */
+                          : redact_value_word_end(s, v, w->quote);
     if (redact_is_escaped_quote(s, v))
-        return redact_word_end(s, v, w->quote);
+        return redact_value_word_end(s, v, w->quote);
     if (redact_begins_text(w, begin) || (v < s.n && strchr("|>", s.p[v]) != NULL))
-        return redact_text_end(s, v, w->quote); /* also a block of YAML */
+        return redact_value_text_end(s, v, w->quote); /* also a block of YAML */
     if (sep == ':' && blank)
-        return redact_line_end(s, v, w->quote);
-    return redact_word_end(s, v, w->quote);
+        return redact_value_line_end(s, v, w->quote);
+    return redact_value_word_end(s, v, w->quote);
 }
 
 /* "NAME=VALUE", "NAME: VALUE". */
@@ -175,7 +176,7 @@ static int redact_separator(struct redact_walk *w) {
     while (v < s.n && (s.p[v] == '=' || s.p[v] == ':' || (s.p[v] == '>' && v == w->at + 1)))
         v++;
     if (spaced)
-        v = redact_skip_blanks(s, v);
+        v = redact_value_skip_blanks(s, v);
     return redact_hide(w, v, redact_value_end(w, begin, sep, v));
 }
 
@@ -186,8 +187,8 @@ static int redact_comma(struct redact_walk *w) {
     if (at == w->copied || !redact_is_quote(s.p[at - 1]) ||
         !redact_is_secret(redact_name_before(w, at)))
         return 0;
-    size_t v = redact_skip_blanks(s, at + 1);
-    return redact_hide(w, v, redact_word_end(s, v, w->quote));
+    size_t v = redact_value_skip_blanks(s, at + 1);
+    return redact_hide(w, v, redact_value_word_end(s, v, w->quote));
 }
 
 /* `<NAME>VALUE<`, at the second character of the three. */
@@ -232,12 +233,12 @@ static int redact_next_word(struct redact_walk *w, size_t end) {
         w->quote = 0;
         end++;
     }
-    size_t v = redact_skip_blanks(s, end);
+    size_t v = redact_value_skip_blanks(s, end);
     if (v == s.n)
         w->hide_next = true;
     if (v == s.n || (v == end && strchr("'\"$`\\", s.p[v]) == NULL))
         return 0;
-    return redact_hide(w, v, redact_word_end(s, v, w->quote));
+    return redact_hide(w, v, redact_value_word_end(s, v, w->quote));
 }
 
 /* Whether the name is an option that takes a secret as the next word. */
@@ -280,7 +281,8 @@ static int redact_name(struct redact_walk *w) {
     size_t cluster = redact_cluster(w, name);
     bool option = redact_is_option(w, name) || (cluster > 0 && cluster == name.n);
     if (cluster > 0 && cluster < name.n) {
-        int r = redact_hide(w, begin + cluster, redact_word_end(s, begin + cluster, w->quote));
+        int r =
+            redact_hide(w, begin + cluster, redact_value_word_end(s, begin + cluster, w->quote));
         return r < 0 || !option ? r : redact_next_word(w, w->at);
     }
     return option ? redact_next_word(w, end) : 0;
@@ -294,8 +296,8 @@ static void redact_heredoc(struct redact_walk *w) {
     size_t i = w->at + 2, n = 0;
     char word[REDACT_DELIMITER] = "";
     i += i < s.n && s.p[i] == '-';
-    i = redact_skip_blanks(s, i);
-    size_t end = redact_word_end(s, i, w->quote);
+    i = redact_value_skip_blanks(s, i);
+    size_t end = redact_value_word_end(s, i, w->quote);
     for (; i < end && n < sizeof word - 1; i++) {
         if (!redact_is_quote(s.p[i]) && s.p[i] != '\\')
             word[n++] = s.p[i];
@@ -346,8 +348,8 @@ static int redact_newline(struct redact_walk *w) {
 static int redact_input(struct redact_walk *w) {
     const struct str s = w->s;
     if (w->at + 2 < s.n && s.p[w->at + 2] == '<') {
-        size_t v = redact_skip_blanks(s, w->at + 3);
-        return redact_hide(w, v, redact_word_end(s, v, w->quote));
+        size_t v = redact_value_skip_blanks(s, w->at + 3);
+        return redact_hide(w, v, redact_value_word_end(s, v, w->quote));
     }
     redact_heredoc(w);
     return 0;

@@ -61,7 +61,7 @@ static size_t value_skip(struct str s, size_t i, unsigned depth) {
     }
 }
 
-size_t redact_skip(struct str s, size_t i) {
+size_t redact_value_skip(struct str s, size_t i) {
     return value_skip(s, i, 0);
 }
 
@@ -71,7 +71,7 @@ static size_t value_escaped_end(struct str s, size_t i) {
     return close ? (size_t)(close - s.p) + 2 : s.n;
 }
 
-size_t redact_word_end(struct str s, size_t i, char quote) {
+size_t redact_value_word_end(struct str s, size_t i, char quote) {
     size_t first = i;
     if (redact_is_escaped_quote(s, i))
         return value_escaped_end(s, i);
@@ -83,26 +83,26 @@ size_t redact_word_end(struct str s, size_t i, char quote) {
             break;
         if (i > first && redact_is_escaped_quote(s, i))
             break;
-        i = c == '$' && i + 1 < s.n && s.p[i + 1] == quote ? i + 1 : redact_skip(s, i);
+        i = c == '$' && i + 1 < s.n && s.p[i + 1] == quote ? i + 1 : redact_value_skip(s, i);
     }
     return i;
 }
 
-size_t redact_line_end(struct str s, size_t i, char quote) {
+size_t redact_value_line_end(struct str s, size_t i, char quote) {
     while (i < s.n && s.p[i] != '\n' && (quote == 0 || s.p[i] != quote))
         i = s.p[i] == '\\' ? MIN(i + 2, s.n) : i + 1;
     return i;
 }
 
-size_t redact_text_end(struct str s, size_t i, char quote) {
+size_t redact_value_text_end(struct str s, size_t i, char quote) {
     while (i < s.n && quote != 0 && s.p[i] != quote) {
         bool nested = value_opens(s, i) || s.p[i] == '`' || s.p[i] == '\\';
-        i = quote == '"' && nested ? redact_skip(s, i) : i + 1;
+        i = quote == '"' && nested ? redact_value_skip(s, i) : i + 1;
     }
     return quote != 0 ? i : s.n;
 }
 
-size_t redact_skip_blanks(struct str s, size_t i) {
+size_t redact_value_skip_blanks(struct str s, size_t i) {
     for (;;) {
         if (i < s.n && redact_is_blank(s.p[i]))
             i++;

@@ -23,16 +23,16 @@ static inline bool redact_is_escaped_quote(struct str s, size_t i) {
 }
 
 /* Behind what begins at `i`: a quoted text, a substitution, a group, an escape; or a character. */
-size_t redact_skip(struct str s, size_t i);
+size_t redact_value_skip(struct str s, size_t i);
 
 /* The end of the word at `i`, inside of quotes of the kind `quote` (0: none). */
-size_t redact_word_end(struct str s, size_t i, char quote);
+size_t redact_value_word_end(struct str s, size_t i, char quote);
 
 /* The end of the line at `i`, or of the quotes we are in. */
-size_t redact_line_end(struct str s, size_t i, char quote);
+size_t redact_value_line_end(struct str s, size_t i, char quote);
 
 /* The end of all lines, or of the quotes we are in. */
-size_t redact_text_end(struct str s, size_t i, char quote);
+size_t redact_value_text_end(struct str s, size_t i, char quote);
 
 /* Behind blanks and continued lines. */
-size_t redact_skip_blanks(struct str s, size_t i);
+size_t redact_value_skip_blanks(struct str s, size_t i);

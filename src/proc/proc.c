@@ -22,11 +22,11 @@ int proc_host_init(struct proc_host *h, struct loop *loop, struct rlimit nofile)
     h->scratch = malloc(OUTLOG_CHUNK_MAX);
     if (h->scratch == NULL)
         return -ENOMEM;
-    return spawner_init(&h->spawner, loop, nofile);
+    return child_host_init(&h->children, loop, nofile);
 }
 
 void proc_host_fini(struct proc_host *h) {
-    spawner_fini(&h->spawner);
+    child_host_fini(&h->children);
     cgroup_host_fini(&h->cgroups);
     free(h->scratch);
 }
@@ -65,7 +65,7 @@ static void proc_hold(struct proc *p) {
         list_append(&p->gate->held, &p->held_node);
 }
 
-static bool proc_gated(const struct proc *p) {
+static bool proc_is_held(const struct proc *p) {
     return p->gate != NULL && p->gate->closed;
 }
 
@@ -116,7 +116,7 @@ static void proc_on_readable(struct loop_io *io, uint32_t events) {
     struct proc_stream *s = container_of(io, struct proc_stream, io);
     struct proc *p = s->owner;
     for (size_t round = 0; round < PROC_ROUND_MAX && s->io.fd >= 0;) {
-        if (proc_gated(p)) {
+        if (proc_is_held(p)) {
             proc_hold(p);
             return;
         }
@@ -151,16 +151,16 @@ void proc_drop_output(struct proc *p) {
 
 /* -- gate -- */
 
-void proc_gate_init(struct proc_gate *g) {
+void proc_flow_init(struct proc_flow *g) {
     g->closed = false;
     list_init(&g->held);
 }
 
-void proc_gate_close(struct proc_gate *g) {
+void proc_flow_close(struct proc_flow *g) {
     g->closed = true;
 }
 
-void proc_gate_open(struct proc_gate *g) {
+void proc_flow_open(struct proc_flow *g) {
     if (!g->closed)
         return;
     g->closed = false;
@@ -180,12 +180,12 @@ void proc_gate_open(struct proc_gate *g) {
 static void proc_stdin_end(struct proc *p) {
     loop_io_del(p->host->loop, &p->in);
     util_close_fd(&p->in.fd);
-    inq_drop(&p->inq);
+    stdinq_drop(&p->stdinq);
 }
 
 /* Watches for room only while something waits: a broken pipe would be reported for ever. */
 static void proc_stdin_watch(struct proc *p) {
-    if (p->inq.count == 0)
+    if (p->stdinq.count == 0)
         loop_io_del(p->host->loop, &p->in);
     else if (!p->in.added && loop_io_add(p->host->loop, &p->in, EPOLLOUT) < 0)
         proc_stdin_end(p);
@@ -194,17 +194,17 @@ static void proc_stdin_watch(struct proc *p) {
 static void proc_on_writable(struct loop_io *io, uint32_t events) {
     (void)events;
     struct proc *p = container_of(io, struct proc, in);
-    if (inq_flush(&p->inq, io->fd) < 0 || (p->stdin_closing && p->inq.count == 0))
+    if (stdinq_flush(&p->stdinq, io->fd) < 0 || (p->stdin_closing && p->stdinq.count == 0))
         proc_stdin_end(p);
     else
         proc_stdin_watch(p);
-    if (!inq_full(&p->inq))
+    if (!stdinq_full(&p->stdinq))
         p->ops->stdin_room(p);
 }
 
 /* Writes or queues, whatever waits already. 0 or -ENOMEM. */
 static int proc_put_stdin(struct proc *p, const char *data, size_t n) {
-    int r = inq_write(&p->inq, p->in.fd, data, n);
+    int r = stdinq_write(&p->stdinq, p->in.fd, data, n);
     if (r == -EPIPE) {
         proc_stdin_end(p);
         return 0;
@@ -221,12 +221,12 @@ int proc_write(struct proc *p, const char *data, size_t n) {
         return -ECANCELED;
     if (p->in.fd < 0 || n == 0)
         return 0; /* nobody reads any more */
-    return inq_full(&p->inq) ? -EAGAIN : proc_put_stdin(p, data, n);
+    return stdinq_full(&p->stdinq) ? -EAGAIN : proc_put_stdin(p, data, n);
 }
 
 bool proc_stdin_has_room(const struct proc *p, size_t chunks) {
     bool open = p->has_stdin && !p->stdin_closing && !p->terminated && p->in.fd >= 0;
-    return !open || (!inq_full(&p->inq) && p->inq.count + chunks <= INQ_CHUNKS_MAX);
+    return !open || (!stdinq_full(&p->stdinq) && p->stdinq.count + chunks <= STDINQ_CHUNKS_MAX);
 }
 
 int proc_close_stdin(struct proc *p) {
@@ -241,7 +241,7 @@ int proc_close_stdin(struct proc *p) {
         return proc_put_stdin(p, (const char *)&t.c_cc[VEOF], 1);
     }
     p->stdin_closing = true;
-    if (p->inq.count == 0)
+    if (p->stdinq.count == 0)
         proc_stdin_end(p);
     return 0;
 }
@@ -260,9 +260,9 @@ int proc_resize(struct proc *p, unsigned short rows, unsigned short cols) {
 static void proc_check_closed(struct proc *p) {
     if (p->state != PROC_EXITED || p->abandoned)
         return;
-    if (p->terminated && (p->spawn.gone || p->force_close))
+    if (p->terminated && (p->child.gone || p->force_close))
         proc_end_streams(p);
-    if (proc_streams_open(p) || (p->terminated && !p->spawn.gone && !p->force_close))
+    if (proc_streams_open(p) || (p->terminated && !p->child.gone && !p->force_close))
         return;
     p->state = PROC_CLOSED;
     loop_timer_del(p->host->loop, &p->force_timer);
@@ -282,7 +282,7 @@ static void proc_finish_exit(struct proc *p) {
         for (size_t i = 0; i < ARRAY_LEN(p->out); i++) {
             if (p->out[i].io.fd < 0)
                 continue;
-            if (proc_gated(p)) {
+            if (proc_is_held(p)) {
                 proc_hold(p);
                 return;
             }
@@ -298,12 +298,12 @@ static void proc_finish_exit(struct proc *p) {
 }
 
 /* What the supervisor knows of the leader's end. */
-static struct spawn_end proc_reaped_end(const struct proc *p) {
-    const struct supervisor *s = p->spawn.sup;
-    return (struct spawn_end){s->status, s->usage, resources_peak_counts(&s->usage)};
+static struct child_end proc_reaped_end(const struct proc *p) {
+    const struct supervisor *s = p->child.sup;
+    return (struct child_end){s->status, s->usage, resources_peak_counts(&s->usage)};
 }
 
-static void proc_note_exit(struct proc *p, struct spawn_end end) {
+static void proc_note_exit(struct proc *p, struct child_end end) {
     p->signal = WIFSIGNALED(end.status) ? WTERMSIG(end.status) : 0;
     p->exit_code = p->signal ? 128 + p->signal : WEXITSTATUS(end.status);
     p->usage = end.usage;
@@ -317,7 +317,7 @@ static void proc_close_channel(struct proc *p) {
     util_close_fd(&p->channel.fd);
 }
 
-static void proc_leader_ended(struct proc *p, struct spawn_end end) {
+static void proc_leader_ended(struct proc *p, struct child_end end) {
     proc_note_exit(p, end);
     proc_close_channel(p);
     loop_timer_del(p->host->loop, &p->timeout_timer);
@@ -330,10 +330,10 @@ static void proc_running(struct proc *p) {
     struct timespec ts;
     clock_gettime(CLOCK_REALTIME, &ts);
     p->state = PROC_RUNNING;
-    p->pid = p->spawn.sup->leader;
+    p->pid = p->child.sup->leader;
     p->started_ms = (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
     p->started = p->ended = p->host->loop->now;
-    flood_begin(&p->flood, p->spawn.pid, p->report == NULL ? p->pid : 0);
+    flood_begin(&p->flood, p->child.pid, p->report == NULL ? p->pid : 0);
     if (p->timeout_ms > 0 &&
         loop_timer_set(p->host->loop, &p->timeout_timer, loop_ms(p->timeout_ms)) < 0)
         log_error("out of memory: a process runs without its time limit");
@@ -343,7 +343,7 @@ static void proc_running(struct proc *p) {
 static void proc_send_signal(struct proc *p, int signo) {
     const char byte = (char)signo;
     if (p->report == NULL)
-        spawn_signal(&p->spawn, signo);
+        child_signal(&p->child, signo);
     else if (p->channel.fd >= 0)
         (void)!send(p->channel.fd, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -359,13 +359,13 @@ static void proc_confirm(struct proc *p) {
 /* It could not be started; whatever of it runs is killed. */
 static void proc_refuse(struct proc *p, int error) {
     proc_close_channel(p);
-    spawn_kill(&p->spawn, false);
+    child_kill(&p->child, false);
     p->ops->started(p, error);
 }
 
 /* The launcher's word for the command's end: what is left to do there concerns nobody outside. */
 static void proc_hear_end(struct proc *p) {
-    struct spawn_end end;
+    struct child_end end;
     int r = p->ended_by(p->channel.fd, &end);
     if (r > 0)
         proc_leader_ended(p, end);
@@ -416,8 +416,8 @@ static void proc_launcher_ended(struct proc *p) {
         proc_leader_ended(p, proc_reaped_end(p));
 }
 
-static void proc_on_spawn(struct spawn *c) {
-    struct proc *p = container_of(c, struct proc, spawn);
+static void proc_on_spawn(struct child *c) {
+    struct proc *p = container_of(c, struct proc, child);
     if (c->gone) {
         loop_timer_del(p->host->loop, &p->grace_timer);
         flood_end(&p->flood);
@@ -452,7 +452,7 @@ static void proc_on_force_close(struct loop_timer *t) {
     struct proc *p = container_of(t, struct proc, force_timer);
     uint64_t again = PROC_FORCE_AGAIN_MS * LOOP_MS;
     /* What still dies, or forks, is waited for; what hangs in the kernel is not. */
-    if (spawn_is_killing(&p->spawn) && loop_timer_set(p->host->loop, t, again) == 0)
+    if (child_is_killing(&p->child) && loop_timer_set(p->host->loop, t, again) == 0)
         return;
     p->force_close = true;
     proc_check_closed(p);
@@ -464,16 +464,16 @@ static void proc_force(struct proc *p) {
         return;
     p->terminated = true;
     loop_timer_del(p->host->loop, &p->grace_timer);
-    inq_drop(&p->inq);
+    stdinq_drop(&p->stdinq);
     if (loop_timer_set(p->host->loop, &p->force_timer, PROC_FORCE_CLOSE_MS * LOOP_MS) < 0)
         p->force_close = true;
-    spawn_kill(&p->spawn, false);
+    child_kill(&p->child, false);
 }
 
 static void proc_on_grace(struct loop_timer *t) {
     struct proc *p = container_of(t, struct proc, grace_timer);
     if (p->abandoned || p->state == PROC_CLOSED) {
-        spawn_kill(&p->spawn, false); /* only leftovers are there */
+        child_kill(&p->child, false); /* only leftovers are there */
         return;
     }
     proc_force(p);
@@ -487,11 +487,11 @@ static void proc_on_timeout(struct loop_timer *t) {
 }
 
 void proc_init(struct proc *p, struct proc_host *h, const struct proc_ops *ops,
-               struct proc_gate *gate, size_t retain) {
+               struct proc_flow *gate, size_t retain) {
     *p = (struct proc){.host = h, .ops = ops, .gate = gate, .next_seq = 1};
     list_init(&p->held_node);
-    list_init(&p->spawn.node);
-    p->spawn.changed = proc_on_spawn;
+    list_init(&p->child.node);
+    p->child.changed = proc_on_spawn;
     for (size_t i = 0; i < ARRAY_LEN(p->out); i++) {
         p->out[i] = (struct proc_stream){.io = {.fd = -1, .fn = proc_on_readable}, .owner = p};
         capture_init(&p->out[i].capture, retain / 2);
@@ -501,15 +501,15 @@ void proc_init(struct proc *p, struct proc_host *h, const struct proc_ops *ops,
     p->force_timer.fn = proc_on_force_close;
     p->grace_timer.fn = proc_on_grace;
     p->timeout_timer.fn = proc_on_timeout;
-    inq_init(&p->inq);
+    stdinq_init(&p->stdinq);
     flood_init(&p->flood, h->loop, &h->floods);
     outlog_init(&p->log, retain);
     p->log.evict = proc_on_evict;
 }
 
-int proc_start(struct proc *p, const struct spawn_spec *spec) {
-    struct spawn_fds fds;
-    int r = spawn_start(&p->host->spawner, &p->spawn, spec, &fds);
+int proc_start(struct proc *p, const struct child_spec *spec) {
+    struct child_fds fds;
+    int r = child_start(&p->host->children, &p->child, spec, &fds);
     if (r < 0)
         return r;
     p->tty = spec->tty;
@@ -544,7 +544,7 @@ void proc_ask_to_end(struct proc *p) {
         p->early_signal = SIGTERM;
     if (p->report != NULL)
         proc_signal(p, SIGTERM);
-    spawn_ask_to_end(&p->spawn);
+    child_ask_to_end(&p->child);
 }
 
 bool proc_terminate(struct proc *p, uint64_t grace_ms) {
@@ -571,10 +571,10 @@ void proc_abandon(struct proc *p, bool kill, bool spare_setsid) {
     err_fini(&p->refusal);
     proc_end_streams(p);
     proc_stdin_end(p);
-    inq_fini(&p->inq);
+    stdinq_fini(&p->stdinq);
     proc_drop_output(p);
     if (kill)
-        spawn_kill(&p->spawn, spare_setsid);
+        child_kill(&p->child, spare_setsid);
 }
 
 void proc_fini(struct proc *p) {

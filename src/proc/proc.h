@@ -16,9 +16,9 @@
 
 #include "proc/capture.h"
 #include "proc/flood.h"
-#include "proc/inq.h"
+#include "proc/stdinq.h"
 #include "proc/outlog.h"
-#include "proc/spawn.h"
+#include "proc/child.h"
 
 #define PROC_DRAIN_MAX (1024 * 1024) /* read between the leader's end and `exited` */
 #define PROC_PIPE_SIZE (256 * 1024)  /* asked of the kernel for a busy pipe; more is slower */
@@ -31,7 +31,7 @@
 /* What all processes of a server share. */
 struct proc_host {
     struct loop *loop;
-    struct spawner spawner;
+    struct child_host children;
     struct cgroup_host cgroups;
     char *scratch; /* OUTLOG_CHUNK_MAX bytes, owned */
     size_t floods; /* commands that flood now, see flood.h */
@@ -42,14 +42,14 @@ MUST_CHECK int proc_host_init(struct proc_host *h, struct loop *loop, struct rli
 void proc_host_fini(struct proc_host *h);
 
 /* Backpressure from the owner; see the slow client rule. */
-struct proc_gate {
+struct proc_flow {
     bool closed;
     struct list held; /* processes that wait for it */
 };
 
-void proc_gate_init(struct proc_gate *g);
-void proc_gate_close(struct proc_gate *g);
-void proc_gate_open(struct proc_gate *g);
+void proc_flow_init(struct proc_flow *g);
+void proc_flow_close(struct proc_flow *g);
+void proc_flow_open(struct proc_flow *g);
 
 struct proc;
 
@@ -78,12 +78,12 @@ struct proc_stream {
 struct proc {
     struct proc_host *host;
     const struct proc_ops *ops;
-    struct proc_gate *gate; /* borrowed; NULL = always open */
+    struct proc_flow *gate; /* borrowed; NULL = always open */
     struct list held_node;
-    struct spawn spawn;
+    struct child child;
     struct loop_io channel; /* to the launcher of a sandboxed one; fd -1 = none, or gone */
-    int (*report)(int channel, struct err *e); /* spawn_launch.report; NULL: not sandboxed */
-    int (*ended_by)(int channel, struct spawn_end *end); /* spawn_launch.ended */
+    int (*report)(int channel, struct err *e); /* child_launch.report; NULL: not sandboxed */
+    int (*ended_by)(int channel, struct child_end *end); /* child_launch.ended */
     struct err refusal;                                  /* why the launcher could not start it */
     enum proc_state state;
     bool tty, has_stdin;
@@ -108,7 +108,7 @@ struct proc {
     size_t drain_left;
     struct proc_stream out[2];
     struct loop_io in; /* fd -1 = none or ended */
-    struct inq inq;
+    struct stdinq stdinq;
     struct outlog log;
     struct flood flood;
     struct loop_timer force_timer;
@@ -119,10 +119,10 @@ struct proc {
 
 /* Prepares *p. `retain` bytes of output are kept. */
 void proc_init(struct proc *p, struct proc_host *h, const struct proc_ops *ops,
-               struct proc_gate *gate, size_t retain);
+               struct proc_flow *gate, size_t retain);
 
 /* Starts it; 0 or -errno. ops->started follows, never before this returns. */
-MUST_CHECK int proc_start(struct proc *p, const struct spawn_spec *spec);
+MUST_CHECK int proc_start(struct proc *p, const struct child_spec *spec);
 
 /* Begins to read output; call when the answer to the start is on its way. */
 void proc_begin_output(struct proc *p);
@@ -165,7 +165,7 @@ void proc_drop_output(struct proc *p);
 
 /* Whether the supervisor is gone, so that the memory may be freed. */
 static inline bool proc_is_gone(const struct proc *p) {
-    return p->spawn.sup == NULL;
+    return p->child.sup == NULL;
 }
 
 /*

@@ -67,7 +67,7 @@ struct resources resources_of(const struct proc *p) {
         r.system_ms = resources_ms(p->usage.ru_stime);
         r.peak_bytes = (uint64_t)p->usage.ru_maxrss * 1024;
         r.has_peak = p->peak_known;
-    } else if (p->spawn.sup != NULL) {
+    } else if (p->child.sup != NULL) {
         resources_now(p, &r);
     }
     return r;

@@ -394,11 +394,11 @@ static long sup_call(long n, long a, long b, long c, long d) {
 
 /* Nothing of the sandbox is left: neither are the directories that it put on the host. */
 static void sup_sweep(const struct supervisor *s) {
-    struct synthlist_sweeper sweeper = {.call = sup_call};
-    if (s->synth == NULL)
+    struct placeholders_sweeper sweeper = {.call = sup_call};
+    if (s->placeholders == NULL)
         return;
     step_reach(STEP_SUPERVISOR_SWEEPS);
-    synthlist_finish(s->synth, &sweeper);
+    placeholders_finish(s->placeholders, &sweeper);
 }
 
 /* Gets a table of descriptors of our own. False when that fails: nothing may be touched then. */
@@ -436,14 +436,14 @@ static int supervisor_main(void *arg) {
     sys5(SYS_prctl, PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
     sys5(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     s->self = (pid_t)sys0(SYS_getpid);
-    if (s->synth != NULL)
+    if (s->placeholders != NULL)
         step_reach(STEP_SUPERVISOR_STARTS);
     if (sys0(SYS_getppid) != s->server || !sup_launch(s)) {
         sup_sweep(s);
         return 0;
     }
     sup_hurry();
-    if (s->synth != NULL)
+    if (s->placeholders != NULL)
         step_reach(STEP_SUPERVISOR_WAITS);
 
     uint64_t wanted = 1ull << (SIGCHLD - 1) | 1ull << (SIGUSR1 - 1) | 1ull << (SIGTERM - 1);

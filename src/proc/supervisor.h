@@ -20,7 +20,7 @@
  * reused meanwhile (supervisor_signal).
  */
 
-#include "base/synthlist.h"
+#include "base/placeholders.h"
 #include "proc/limits.h"
 
 #include <stdatomic.h>
@@ -57,7 +57,7 @@ struct supervisor {
     int wake_fd;
     bool tty;      /* fds[0] is a terminal to make the controlling one */
     bool forked;   /* set by supervisor_start(): memory is not shared but for this struct */
-    unsigned keep; /* descriptors from this on are not even copied; 0: all are (slots.h) */
+    unsigned keep; /* descriptors from this on are not even copied; 0: all are (lowfds.h) */
     const char *program;
     const char *search; /* PATH to look `program` up in, or NULL to take it as it is */
     char *const *argv;
@@ -69,7 +69,8 @@ struct supervisor {
      * which takes terminal, working directory and resource limits upon itself. */
     int launcher;                  /* descriptor of it, or -1: not sandboxed */
     int handed[SUPERVISOR_HANDED]; /* descriptors it is given; -1: not this one */
-    struct synthlist *synth;       /* directories to remove at the end, or NULL; shared memory */
+    struct placeholders
+        *placeholders; /* directories to remove at the end, or NULL; shared memory */
 
     /* Server to supervisor. */
     _Atomic bool signalling; /* the leader must not be reaped now */

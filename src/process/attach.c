@@ -1,18 +1,18 @@
 #include "process/attach.h"
 
-#include "app/methods.h"
 #include "process/notify.h"
+#include "process/process_wait.h"
 #include "process/params.h"
-#include "ops/report.h"
+#include "process/events.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
 struct attach {
-    struct list node; /* in job->views */
+    struct list node; /* in process->views */
     struct list view; /* in viewer->views */
-    struct job *job;
+    struct process *process;
     struct session *viewer;
     struct loop_task start; /* the first events follow the answer */
     uint64_t id;            /* from 1, per server */
@@ -36,12 +36,12 @@ static void attach_gap(struct attach *a, uint64_t next) {
     char rest[80];
     int n = snprintf(rest, sizeof rest, ",\"fromSeq\":%" PRIu64 ",\"toSeq\":%" PRIu64, a->seen + 1,
                      next - 1);
-    notify_event(attach_to(a), a->job, "process/attachGap", (struct str){rest, (size_t)n});
+    notify_event(attach_to(a), a->process, "process/attachGap", (struct str){rest, (size_t)n});
 }
 
 /* Delivers the next event, if there is one. Whether there was. */
 static bool attach_step(struct attach *a) {
-    const struct job *j = a->job;
+    const struct process *j = a->process;
     const struct proc *p = &j->proc;
     size_t i = outlog_find(&p->log, a->seen);
     const struct outlog_chunk *c = i < p->log.count ? outlog_at(&p->log, i) : NULL;
@@ -55,7 +55,7 @@ static bool attach_step(struct attach *a) {
     if (next > a->seen + 1)
         attach_gap(a, next);
     if (c != NULL && c->seq == next)
-        notify_output(attach_to(a), j, next, c->stream, job_chunk_bytes(j, c), c->len);
+        notify_output(attach_to(a), j, next, c->stream, process_wait_chunk_bytes(j, c), c->len);
     else if (next == p->exited_seq)
         notify_exited(attach_to(a), j, next);
     else
@@ -68,11 +68,11 @@ static bool attach_step(struct attach *a) {
 static void attach_pump(struct attach *a) {
     while (conn_backlog(a->viewer->peer->conn) < CONN_OUT_HIGH && attach_step(a))
         ;
-    uint64_t closed = a->job->proc.closed_seq;
+    uint64_t closed = a->process->proc.closed_seq;
     if (closed == 0 || a->seen < closed)
         return;
     if (!a->told) /* it asked for what comes behind the end */
-        notify_event(attach_to(a), a->job, "process/detached", (struct str){NULL, 0});
+        notify_event(attach_to(a), a->process, "process/detached", (struct str){NULL, 0});
     attach_free(a);
 }
 
@@ -80,7 +80,7 @@ static void attach_on_start(struct loop_task *t) {
     attach_pump(container_of(t, struct attach, start));
 }
 
-void attach_wake(struct job *j) {
+void attach_wake(struct process *j) {
     list_for_each(n, &j->views) {
         struct attach *a = list_entry(n, struct attach, node);
         if (!a->start.queued)
@@ -94,7 +94,7 @@ void attach_resume(struct session *s) {
     }
 }
 
-void attach_end_job(struct job *j) {
+void attach_end_job(struct process *j) {
     for (struct list *n; (n = list_first(&j->views)) != NULL;) {
         struct attach *a = list_entry(n, struct attach, node);
         notify_event(attach_to(a), j, "process/detached", (struct str){NULL, 0});
@@ -134,18 +134,19 @@ static size_t attach_count(const struct list *head) {
     return n;
 }
 
-/* The job to watch, or NULL with e set. */
-static struct job *attach_find(struct server *srv, const struct attach_params *p, struct err *e) {
-    if (!srv->opt->allow_attach) {
+/* The process to watch, or NULL with e set. */
+static struct process *attach_find(struct process_host *host, const struct attach_params *p,
+                                   struct err *e) {
+    if (!host->settings.allow_attach) {
         err_set(e, ERR_INVALID_REQUEST, "attach is not allowed on this server");
         return NULL;
     }
-    struct hash_node *n = hash_find(&srv->sessions, p->session_id);
+    struct hash_node *n = hash_find(&host->sessions, p->session_id);
     if (n == NULL) {
         err_about(e, ERR_INVALID_REQUEST, "unknown session id ", p->session_id, "");
         return NULL;
     }
-    struct job *j = job_find(container_of(n, struct session, node), p->process_id);
+    struct process *j = process_find(container_of(n, struct session, node), p->process_id);
     if (j == NULL)
         err_about(e, ERR_INVALID_REQUEST, "unknown process id ", p->process_id, "");
     return j;
@@ -153,9 +154,9 @@ static struct job *attach_find(struct server *srv, const struct attach_params *p
 
 enum rpc_outcome attach_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
     const struct attach_params *p = params;
-    struct server *srv = server_of_peer(c->peer);
+    struct process_host *host = ((struct session *)c->peer->user)->host;
     struct session *viewer = c->peer->user;
-    struct job *j = attach_find(srv, p, e);
+    struct process *j = attach_find(host, p, e);
     if (j == NULL)
         return RPC_ERROR;
     if (attach_count(&j->views) >= ATTACH_PER_JOB ||
@@ -170,14 +171,14 @@ enum rpc_outcome attach_run(struct rpc_call *c, void *params, struct buf *result
         err_os(e, ERR_INTERNAL, ENOMEM);
         return RPC_ERROR;
     }
-    *a = (struct attach){.job = j, .viewer = viewer, .id = ++srv->last_attach_id};
+    *a = (struct attach){.process = j, .viewer = viewer, .id = ++host->last_attach_id};
     a->seen = p->after;
     a->start.fn = attach_on_start;
     list_append(&j->views, &a->node);
     list_append(&viewer->views, &a->view);
-    loop_defer(&srv->loop, &a->start);
-    report_attach(c, j);
-    return method_done(result, buf_putf(result, "{\"attachId\":%" PRIu64 "}", a->id));
+    loop_defer(host->loop, &a->start);
+    events_attach(c, j);
+    return rpc_done(result, buf_putf(result, "{\"attachId\":%" PRIu64 "}", a->id));
 }
 
 /* -- process/detach -- */
@@ -191,12 +192,13 @@ static const struct jsondec_field detach_fields[] = {
 };
 static const struct jsondec_struct detach_struct = PARAM_STRUCT("DetachParams", detach_fields);
 
-int detach_decode(const struct json_node *params, void *out, struct err *e) {
+int attach_detach_decode(const struct json_node *params, void *out, struct err *e) {
     *(struct detach_params *)out = (struct detach_params){0};
     return jsondec(&detach_struct, params, out, e);
 }
 
-enum rpc_outcome detach_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
+enum rpc_outcome attach_detach_run(struct rpc_call *c, void *params, struct buf *result,
+                                   struct err *e) {
     (void)e;
     const struct detach_params *p = params;
     struct session *viewer = c->peer->user;
@@ -207,5 +209,5 @@ enum rpc_outcome detach_run(struct rpc_call *c, void *params, struct buf *result
             break;
         }
     }
-    return method_text(result, "{}");
+    return rpc_done_text(result, "{}");
 }

@@ -7,19 +7,19 @@
  * Maxima: ATTACH_PER_JOB viewers of a process, ATTACH_PER_SESSION views of a session.
  */
 
-#include "process/job.h"
+#include "process/process.h"
 
 #define ATTACH_PER_JOB 16
 #define ATTACH_PER_SESSION 64
 
-/* There is news of the job: viewers whose connections have room hear it. */
-void attach_wake(struct job *j);
+/* There is news of the process: viewers whose connections have room hear it. */
+void attach_wake(struct process *j);
 
 /* The connection of `s` has room again. */
 void attach_resume(struct session *s);
 
-/* The job leaves the table: its viewers are told, unless they have seen it close. */
-void attach_end_job(struct job *j);
+/* The process leaves the table: its viewers are told, unless they have seen it close. */
+void attach_end_job(struct process *j);
 
 /* The connection of `s` is gone. */
 void attach_end_session(struct session *s);
@@ -27,5 +27,6 @@ void attach_end_session(struct session *s);
 /* The methods. */
 int attach_decode(const struct json_node *params, void *out, struct err *e);
 enum rpc_outcome attach_run(struct rpc_call *c, void *params, struct buf *result, struct err *e);
-int detach_decode(const struct json_node *params, void *out, struct err *e);
-enum rpc_outcome detach_run(struct rpc_call *c, void *params, struct buf *result, struct err *e);
+int attach_detach_decode(const struct json_node *params, void *out, struct err *e);
+enum rpc_outcome attach_detach_run(struct rpc_call *c, void *params, struct buf *result,
+                                   struct err *e);

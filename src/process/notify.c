@@ -2,7 +2,7 @@
 
 #include "json/base64.h"
 #include "json/jsonw.h"
-#include "process/status.h"
+#include "process/process_json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ const char *notify_stream_name(enum outlog_stream stream) {
     return names[stream];
 }
 
-struct notify_to notify_owner(const struct job *j) {
+struct notify_to notify_owner(const struct process *j) {
     const struct rpc_peer *p = j->session->peer;
     return (struct notify_to){p ? p->conn : NULL, 0};
 }
@@ -23,8 +23,8 @@ static char *notify_put(char *dst, struct str s) {
 }
 
 /* Room for `{"method":METHOD,"params":{"processId":ID`, a middle, n bytes and a tail; or NULL. */
-static char *notify_begin(struct notify_to to, const struct job *j, const char *method, size_t rest,
-                          size_t *total) {
+static char *notify_begin(struct notify_to to, const struct process *j, const char *method,
+                          size_t rest, size_t *total) {
     char head[96];
     int n = snprintf(head, sizeof head, "{\"method\":\"%s\",\"params\":{", method);
     if (to.attach_id != 0)
@@ -38,7 +38,7 @@ static char *notify_begin(struct notify_to to, const struct job *j, const char *
     return notify_put(p, j->id_json);
 }
 
-void notify_output(struct notify_to to, const struct job *j, uint64_t seq,
+void notify_output(struct notify_to to, const struct process *j, uint64_t seq,
                    enum outlog_stream stream, const char *data, size_t n) {
     char mid[96];
     size_t total;
@@ -54,7 +54,8 @@ void notify_output(struct notify_to to, const struct job *j, uint64_t seq,
     conn_commit(to.conn, total);
 }
 
-void notify_event(struct notify_to to, const struct job *j, const char *method, struct str rest) {
+void notify_event(struct notify_to to, const struct process *j, const char *method,
+                  struct str rest) {
     size_t total;
     char *p = notify_begin(to, j, method, rest.n + 2, &total);
     if (p == NULL)
@@ -64,29 +65,29 @@ void notify_event(struct notify_to to, const struct job *j, const char *method, 
     conn_commit(to.conn, total);
 }
 
-void notify_exited(struct notify_to to, const struct job *j, uint64_t seq) {
+void notify_exited(struct notify_to to, const struct process *j, uint64_t seq) {
     _cleanup_buf_ struct buf rest = BUF_INIT(1024);
     int r = buf_putf(&rest, ",\"seq\":%" PRIu64 ",\"exitCode\":%d,\"sandboxDenied\":%s", seq,
                      j->proc.exit_code, j->sandbox_denied ? "true" : "false");
     if (r == 0)
-        r = status_put_extra(&j->proc, "timedOut", &rest);
+        r = process_json_put_extra(&j->proc, "timedOut", &rest);
     if (r == 0)
         r = buf_putz(&rest, ",\"resources\":");
     if (r == 0)
-        r = status_put_resources(&j->proc, &rest);
+        r = process_json_put_resources(&j->proc, &rest);
     if (r == 0)
         notify_event(to, j, "process/exited", buf_str(&rest));
     else if (to.conn != NULL) /* an event must never be missing */
         conn_end(to.conn, 1011, "out of memory");
 }
 
-void notify_closed(struct notify_to to, const struct job *j, uint64_t seq) {
+void notify_closed(struct notify_to to, const struct process *j, uint64_t seq) {
     char rest[32];
     int n = snprintf(rest, sizeof rest, ",\"seq\":%" PRIu64, seq);
     notify_event(to, j, "process/closed", (struct str){rest, (size_t)n});
 }
 
-void notify_started(struct job *j) {
+void notify_started(struct process *j) {
     char rest[64];
     int n = snprintf(rest, sizeof rest, ",\"pid\":%d,\"startedAtMs\":%" PRId64, (int)j->proc.pid,
                      j->proc.started_ms);
@@ -94,7 +95,7 @@ void notify_started(struct job *j) {
         notify_event(notify_owner(j), j, "process/started", (struct str){rest, (size_t)n});
 }
 
-void notify_failed(struct job *j, const char *message) {
+void notify_failed(struct process *j, const char *message) {
     _cleanup_buf_ struct buf rest = BUF_INIT(ERR_MSG_MAX * 6 + 64);
     if (j->session->wants_failed && buf_putz(&rest, ",\"message\":") == 0 &&
         jsonw_str(&rest, str_of(message)) == 0)

@@ -1,7 +1,7 @@
 #pragma once
 /* The notifications of processes: built in place in the connection's output queue. */
 
-#include "process/job.h"
+#include "process/process.h"
 
 /* Whom to tell, and as what: the session's own connection, or one that watches (attach.h). */
 struct notify_to {
@@ -9,20 +9,21 @@ struct notify_to {
     uint64_t attach_id; /* 0 = the owner */
 };
 
-/* The connection the job's session is attached to. */
-struct notify_to notify_owner(const struct job *j);
+/* The connection the process's session is attached to. */
+struct notify_to notify_owner(const struct process *j);
 
-void notify_output(struct notify_to to, const struct job *j, uint64_t seq,
+void notify_output(struct notify_to to, const struct process *j, uint64_t seq,
                    enum outlog_stream stream, const char *data, size_t n);
-void notify_exited(struct notify_to to, const struct job *j, uint64_t seq);
-void notify_closed(struct notify_to to, const struct job *j, uint64_t seq);
+void notify_exited(struct notify_to to, const struct process *j, uint64_t seq);
+void notify_closed(struct notify_to to, const struct process *j, uint64_t seq);
 
 /* {"method":METHOD,"params":{["attachId":..,]"processId":ID REST}}; rest starts with a comma. */
-void notify_event(struct notify_to to, const struct job *j, const char *method, struct str rest);
+void notify_event(struct notify_to to, const struct process *j, const char *method,
+                  struct str rest);
 
 /* Without a sequence number, only for a client that asked for them in `initialize`. */
-void notify_started(struct job *j);
-void notify_failed(struct job *j, const char *message);
+void notify_started(struct process *j);
+void notify_failed(struct process *j, const char *message);
 
 /* "stdout", "stderr" or "pty". */
 const char *notify_stream_name(enum outlog_stream stream);

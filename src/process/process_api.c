@@ -1,9 +1,10 @@
 #include "process/process_api.h"
 
+#include "process/process_wait.h"
+#include "process/process_write.h"
 #include "json/base64.h"
-#include "app/methods.h"
 #include "process/params.h"
-#include "ops/report.h"
+#include "process/events.h"
 #include "process/start.h"
 #include "process/variant.h"
 
@@ -25,26 +26,27 @@ static const struct jsondec_field read_fields[] = {
 };
 static const struct jsondec_struct read_struct = PARAM_STRUCT("ReadParams", read_fields);
 
-int read_decode(const struct json_node *params, void *out, struct err *e) {
+int process_api_read_decode(const struct json_node *params, void *out, struct err *e) {
     *(struct read_params *)out = (struct read_params){.max_bytes = UINT64_MAX};
     return jsondec(&read_struct, params, out, e);
 }
 
 /* Answers now, or when there is something to say, or when the time is up. */
-static enum rpc_outcome query_run(struct rpc_call *c, struct str id, const struct job_query *q,
+static enum rpc_outcome query_run(struct rpc_call *c, struct str id, const struct process_query *q,
                                   uint64_t wait_ms, struct buf *result, struct err *e) {
-    struct job *j = method_job(c, id, e);
+    struct process *j = process_of_call(c, id, e);
     if (j == NULL)
         return RPC_ERROR;
-    bool ready = job_ready(j, q);
+    bool ready = process_wait_ready(j, q);
     if (wait_ms == 0 || ready)
-        return method_done(result, job_put_answer(j, q, !ready, result));
-    return job_wait_for(j, c, q, wait_ms, e) < 0 ? RPC_ERROR : RPC_LATER;
+        return rpc_done(result, process_wait_put_answer(j, q, !ready, result));
+    return process_wait_for(j, c, q, wait_ms, e) < 0 ? RPC_ERROR : RPC_LATER;
 }
 
-enum rpc_outcome read_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
+enum rpc_outcome process_api_read_run(struct rpc_call *c, void *params, struct buf *result,
+                                      struct err *e) {
     const struct read_params *p = params;
-    struct job_query q = {JOB_UNTIL_NEWS, p->after, p->max_bytes, p->limited};
+    struct process_query q = {PROCESS_UNTIL_NEWS, p->after, p->max_bytes, p->limited};
     return query_run(c, p->process_id, &q, p->wait_ms, result, e);
 }
 
@@ -52,7 +54,7 @@ struct wait_params {
     struct str process_id;
     const struct json_node *until_node;
     uint64_t wait_ms;
-    enum job_until until;
+    enum process_until until;
 };
 
 static const struct jsondec_field wait_fields[] = {
@@ -62,23 +64,24 @@ static const struct jsondec_field wait_fields[] = {
 };
 static const struct jsondec_struct wait_struct = PARAM_STRUCT("WaitParams", wait_fields);
 
-int wait_decode(const struct json_node *params, void *out, struct err *e) {
+int process_api_wait_decode(const struct json_node *params, void *out, struct err *e) {
     static const char *const names[] = {"closed", "exited"};
     static const struct variant_set events = {"WaitUntil", names, ARRAY_LEN(names)};
     struct wait_params *p = out;
-    *p = (struct wait_params){.wait_ms = UINT64_MAX, .until = JOB_UNTIL_CLOSED};
+    *p = (struct wait_params){.wait_ms = UINT64_MAX, .until = PROCESS_UNTIL_CLOSED};
     int r = jsondec(&wait_struct, params, out, e);
     if (r < 0 || p->until_node == NULL)
         return r;
     r = variant_name(p->until_node, &events, e);
     if (r == 1)
-        p->until = JOB_UNTIL_EXITED;
+        p->until = PROCESS_UNTIL_EXITED;
     return MIN(r, 0);
 }
 
-enum rpc_outcome wait_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
+enum rpc_outcome process_api_wait_run(struct rpc_call *c, void *params, struct buf *result,
+                                      struct err *e) {
     const struct wait_params *p = params;
-    struct job_query q = {.until = p->until};
+    struct process_query q = {.until = p->until};
     return query_run(c, p->process_id, &q, p->wait_ms, result, e);
 }
 
@@ -103,7 +106,7 @@ static const struct jsondec_field write_fields[] = {
 };
 static const struct jsondec_struct write_struct = PARAM_STRUCT("WriteParams", write_fields);
 
-int write_decode(const struct json_node *params, void *out, struct err *e) {
+int process_api_write_decode(const struct json_node *params, void *out, struct err *e) {
     struct write_params *p = out;
     *p = (struct write_params){0};
     int r = jsondec(&write_struct, params, out, e);
@@ -123,7 +126,7 @@ static const struct jsondec_field close_stdin_fields[] = {
 static const struct jsondec_struct close_stdin_struct =
     PARAM_STRUCT("CloseStdinParams", close_stdin_fields);
 
-int close_stdin_decode(const struct json_node *params, void *out, struct err *e) {
+int process_api_close_stdin_decode(const struct json_node *params, void *out, struct err *e) {
     *(struct write_params *)out = (struct write_params){.close = true};
     return jsondec(&close_stdin_struct, params, out, e);
 }
@@ -131,38 +134,39 @@ int close_stdin_decode(const struct json_node *params, void *out, struct err *e)
 static enum rpc_outcome input_run(struct rpc_call *c, const struct write_params *p,
                                   struct buf *result, struct err *e) {
     static const char *const answers[] = {
-        [JOB_WRITE_ACCEPTED] = "{\"status\":\"accepted\"}",
-        [JOB_WRITE_STDIN_CLOSED] = "{\"status\":\"stdinClosed\"}",
-        [JOB_WRITE_STARTING] = "{\"status\":\"starting\"}",
+        [PROCESS_WRITE_ACCEPTED] = "{\"status\":\"accepted\"}",
+        [PROCESS_WRITE_STDIN_CLOSED] = "{\"status\":\"stdinClosed\"}",
+        [PROCESS_WRITE_STARTING] = "{\"status\":\"starting\"}",
     };
     static const char *const words[] = {
-        [JOB_WRITE_ACCEPTED] = "accepted", [JOB_WRITE_STDIN_CLOSED] = "stdinClosed",
-        [JOB_WRITE_STARTING] = "starting", [JOB_WRITE_FAILED] = "failed",
-        [JOB_WRITE_WAITING] = "waiting",
+        [PROCESS_WRITE_ACCEPTED] = "accepted", [PROCESS_WRITE_STDIN_CLOSED] = "stdinClosed",
+        [PROCESS_WRITE_STARTING] = "starting", [PROCESS_WRITE_FAILED] = "failed",
+        [PROCESS_WRITE_WAITING] = "waiting",
     };
     if (p->has_write_id && p->write_id.n == 0) {
         err_set(e, ERR_INVALID_PARAMS, "writeId must not be empty");
         return RPC_ERROR;
     }
-    struct job *j = job_find(c->peer->user, p->process_id);
+    struct process *j = process_find(c->peer->user, p->process_id);
     if (j == NULL)
-        return method_text(result, "{\"status\":\"unknownProcess\"}");
-    struct job_input in = {.data = p->data, .close = p->close};
+        return rpc_done_text(result, "{\"status\":\"unknownProcess\"}");
+    struct process_input in = {.data = p->data, .close = p->close};
     if (p->has_write_id)
         in.write_id = p->write_id;
-    enum job_write_status s = job_write(j, c, &in, e);
-    report_write(c, j, p->data.n, p->close, words[s]);
-    if (s == JOB_WRITE_FAILED)
+    enum process_write_status s = process_write(j, c, &in, e);
+    events_write(c, j, p->data.n, p->close, words[s]);
+    if (s == PROCESS_WRITE_FAILED)
         return RPC_ERROR;
-    return s == JOB_WRITE_WAITING ? RPC_LATER : method_text(result, answers[s]);
+    return s == PROCESS_WRITE_WAITING ? RPC_LATER : rpc_done_text(result, answers[s]);
 }
 
-enum rpc_outcome write_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
+enum rpc_outcome process_api_write_run(struct rpc_call *c, void *params, struct buf *result,
+                                       struct err *e) {
     return input_run(c, params, result, e);
 }
 
-enum rpc_outcome close_stdin_run(struct rpc_call *c, void *params, struct buf *result,
-                                 struct err *e) {
+enum rpc_outcome process_api_close_stdin_run(struct rpc_call *c, void *params, struct buf *result,
+                                             struct err *e) {
     return input_run(c, params, result, e);
 }
 
@@ -179,21 +183,22 @@ static const struct jsondec_field resize_fields[] = {
 };
 static const struct jsondec_struct resize_struct = PARAM_STRUCT("ResizeParams", resize_fields);
 
-int resize_decode(const struct json_node *params, void *out, struct err *e) {
+int process_api_resize_decode(const struct json_node *params, void *out, struct err *e) {
     struct resize_params *p = out;
     *p = (struct resize_params){0};
     int r = jsondec(&resize_struct, params, out, e);
     return r < 0 ? r : start_check_size(&p->size, e);
 }
 
-enum rpc_outcome resize_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
+enum rpc_outcome process_api_resize_run(struct rpc_call *c, void *params, struct buf *result,
+                                        struct err *e) {
     const struct resize_params *p = params;
-    struct job *j = method_job(c, p->process_id, e);
+    struct process *j = process_of_call(c, p->process_id, e);
     if (j == NULL)
         return RPC_ERROR;
     int r = proc_resize(&j->proc, p->size.rows, p->size.cols);
     if (r == 0)
-        return method_text(result, "{}");
+        return rpc_done_text(result, "{}");
     if (r == -ENOTTY)
         err_about(e, ERR_INVALID_PARAMS, "process ", j->id, " is not attached to a PTY");
     else

@@ -8,16 +8,17 @@
     enum rpc_outcome name##_run(struct rpc_call *c, void *params, struct buf *result, struct err *e)
 
 /* process_api.c */
-PROCESS_API_METHOD(read);
-PROCESS_API_METHOD(wait);
-PROCESS_API_METHOD(write);
-PROCESS_API_METHOD(close_stdin);
-PROCESS_API_METHOD(resize);
+PROCESS_API_METHOD(process_api_read);
+PROCESS_API_METHOD(process_api_wait);
+PROCESS_API_METHOD(process_api_write);
+PROCESS_API_METHOD(process_api_close_stdin);
+PROCESS_API_METHOD(process_api_resize);
 
 /* process_end.c */
-PROCESS_API_METHOD(signal);
-PROCESS_API_METHOD(terminate);
+PROCESS_API_METHOD(process_end_signal);
+PROCESS_API_METHOD(process_end_terminate);
 
 /* process_view.c */
-PROCESS_API_METHOD(snapshot);
-enum rpc_outcome list_run(struct rpc_call *c, void *params, struct buf *result, struct err *e);
+PROCESS_API_METHOD(process_view_snapshot);
+enum rpc_outcome process_view_list_run(struct rpc_call *c, void *params, struct buf *result,
+                                       struct err *e);

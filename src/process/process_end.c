@@ -1,7 +1,6 @@
-#include "app/methods.h"
 #include "process/params.h"
 #include "process/process_api.h"
-#include "ops/report.h"
+#include "process/events.h"
 #include "process/variant.h"
 
 #include <errno.h>
@@ -35,7 +34,7 @@ static const struct jsondec_field signal_fields[] = {
 };
 static const struct jsondec_struct signal_struct = PARAM_STRUCT("SignalParams", signal_fields);
 
-int signal_decode(const struct json_node *params, void *out, struct err *e) {
+int process_end_signal_decode(const struct json_node *params, void *out, struct err *e) {
     struct signal_params *p = out;
     *p = (struct signal_params){0};
     int r = jsondec(&signal_struct, params, out, e);
@@ -46,15 +45,16 @@ int signal_decode(const struct json_node *params, void *out, struct err *e) {
     return MIN(r, 0);
 }
 
-enum rpc_outcome signal_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
+enum rpc_outcome process_end_signal_run(struct rpc_call *c, void *params, struct buf *result,
+                                        struct err *e) {
     (void)e;
     const struct signal_params *p = params;
-    struct job *j = job_find(c->peer->user, p->process_id);
+    struct process *j = process_find(c->peer->user, p->process_id);
     if (j != NULL) {
-        report_signal(c, j, p->signo);
+        events_signal(c, j, p->signo);
         proc_signal(&j->proc, p->signo);
     }
-    return method_text(result, "{}");
+    return rpc_done_text(result, "{}");
 }
 
 /* -- process/terminate -- */
@@ -95,20 +95,20 @@ static int terminate_decode_mode(struct terminate_params *p, struct err *e) {
     return r;
 }
 
-int terminate_decode(const struct json_node *params, void *out, struct err *e) {
+int process_end_terminate_decode(const struct json_node *params, void *out, struct err *e) {
     struct terminate_params *p = out;
     *p = (struct terminate_params){0};
     int r = jsondec(&terminate_struct, params, out, e);
     return r < 0 || p->mode == NULL ? r : terminate_decode_mode(p, e);
 }
 
-enum rpc_outcome terminate_run(struct rpc_call *c, void *params, struct buf *result,
-                               struct err *e) {
+enum rpc_outcome process_end_terminate_run(struct rpc_call *c, void *params, struct buf *result,
+                                           struct err *e) {
     (void)e;
     const struct terminate_params *p = params;
-    struct job *j = job_find(c->peer->user, p->process_id);
+    struct process *j = process_find(c->peer->user, p->process_id);
     if (j != NULL)
-        report_terminate(c, j, p->grace_ms);
-    bool running = j != NULL && job_terminate(j, p->grace_ms);
-    return method_text(result, running ? "{\"running\":true}" : "{\"running\":false}");
+        events_terminate(c, j, p->grace_ms);
+    bool running = j != NULL && process_terminate(j, p->grace_ms);
+    return rpc_done_text(result, running ? "{\"running\":true}" : "{\"running\":false}");
 }

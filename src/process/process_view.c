@@ -1,9 +1,8 @@
-#include "app/methods.h"
 #include "process/params.h"
 #include "process/process_api.h"
 
 #include "json/base64.h"
-#include "process/status.h"
+#include "process/process_json.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -25,7 +24,7 @@ static const struct jsondec_field snapshot_fields[] = {
 static const struct jsondec_struct snapshot_struct =
     PARAM_STRUCT("SnapshotParams", snapshot_fields);
 
-int snapshot_decode(const struct json_node *params, void *out, struct err *e) {
+int process_view_snapshot_decode(const struct json_node *params, void *out, struct err *e) {
     *(struct snapshot_params *)out = (struct snapshot_params){.max_bytes = UINT64_MAX};
     return jsondec(&snapshot_struct, params, out, e);
 }
@@ -77,7 +76,7 @@ static int snapshot_put_counts(const struct snapshot_stream s[3], struct buf *b)
     return r < 0 ? r : buf_putz(b, "},");
 }
 
-static int snapshot_put(const struct job *j, size_t max, struct buf *b) {
+static int snapshot_put(const struct process *j, size_t max, struct buf *b) {
     const struct proc *p = &j->proc;
     struct snapshot_stream s[3];
     snapshot_measure(p, max, s);
@@ -90,21 +89,22 @@ static int snapshot_put(const struct job *j, size_t max, struct buf *b) {
         r = buf_putf(b, "\"running\":%s,\"nextSeq\":%" PRIu64 ",",
                      p->state < PROC_EXITED ? "true" : "false", p->next_seq);
     if (r == 0)
-        r = status_put(j, "timedOut", b);
+        r = process_json_put(j, "timedOut", b);
     return r < 0 ? r : buf_putc(b, '}');
 }
 
-enum rpc_outcome snapshot_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
+enum rpc_outcome process_view_snapshot_run(struct rpc_call *c, void *params, struct buf *result,
+                                           struct err *e) {
     const struct snapshot_params *p = params;
-    struct job *j = method_job(c, p->process_id, e);
+    struct process *j = process_of_call(c, p->process_id, e);
     if (j == NULL)
         return RPC_ERROR;
-    return method_done(result, snapshot_put(j, (size_t)p->max_bytes, result));
+    return rpc_done(result, snapshot_put(j, (size_t)p->max_bytes, result));
 }
 
 /* -- process/list -- */
 
-static int list_put_one(const struct job *j, struct buf *b) {
+static int list_put_one(const struct process *j, struct buf *b) {
     const struct proc *p = &j->proc;
     char pid[16] = "null", code[16] = "null", signal[24] = "null", name[16], started[24] = "null";
     if (p->state != PROC_STARTING) {
@@ -131,14 +131,16 @@ static int list_put_one(const struct job *j, struct buf *b) {
                      ",\"pid\":%s,\"state\":\"%s\",\"startedAtMs\":%s,\"exitCode\":%s,"
                      "\"signal\":%s,\"timedOut\":%s,\"sandboxType\":\"%s\",\"bytes\":%" PRIu64
                      ",\"resources\":",
-                     pid, status_word(p), started, code, signal, p->timed_out ? "true" : "false",
-                     status_sandbox(j), p->out[0].capture.total + p->out[1].capture.total);
+                     pid, process_json_word(p), started, code, signal,
+                     p->timed_out ? "true" : "false", process_json_sandbox(j),
+                     p->out[0].capture.total + p->out[1].capture.total);
     if (r == 0)
-        r = status_put_resources(p, b);
+        r = process_json_put_resources(p, b);
     return r < 0 ? r : buf_putc(b, '}');
 }
 
-enum rpc_outcome list_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
+enum rpc_outcome process_view_list_run(struct rpc_call *c, void *params, struct buf *result,
+                                       struct err *e) {
     (void)params;
     const struct session *s = c->peer->user;
     int r = buf_putz(result, "{\"processes\":[");
@@ -147,12 +149,12 @@ enum rpc_outcome list_run(struct rpc_call *c, void *params, struct buf *result, 
         if (r == 0 && !first)
             r = buf_putc(result, ',');
         if (r == 0)
-            r = list_put_one(list_entry(n, struct job, order), result);
+            r = list_put_one(list_entry(n, struct process, order), result);
         first = false;
         if (r == 0 && result->len > LIST_MAX) {
             err_set(e, ERR_INTERNAL, "too many processes to list");
             return RPC_ERROR;
         }
     }
-    return method_done(result, r < 0 ? r : buf_putz(result, "]}"));
+    return rpc_done(result, r < 0 ? r : buf_putz(result, "]}"));
 }

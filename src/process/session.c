@@ -3,15 +3,13 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "process/attach.h"
-#include "files/fs_conn.h"
-#include "files/fs_helper.h"
-#include "process/job_retain.h"
+#include "process/process_retain.h"
 
 #include <errno.h>
 
 static void session_on_ttl(struct loop_timer *t) {
     struct session *s = container_of(t, struct session, ttl);
-    log_debug("session %.*s has expired", SESSION_LOGGED, s->id);
+    log_debug("session %.*s has expired", OPS_SESSION_LOGGED, s->id);
     session_end(s);
 }
 
@@ -20,55 +18,56 @@ static void session_on_probe(struct loop_timer *t) {
     struct session *s = container_of(t, struct session, probe);
     if (s->peer == NULL || conn_received(s->peer->conn) != s->probe_rx)
         return;
-    log_info("session %.*s: %s gives no sign of life", SESSION_LOGGED, s->id, s->peer->conn->peer);
+    log_info("session %.*s: %s gives no sign of life", OPS_SESSION_LOGGED, s->id,
+             s->peer->conn->peer);
     conn_end(s->peer->conn, 1008, "session was resumed by another connection");
 }
 
 static void session_attach(struct session *s, struct rpc_peer *peer) {
-    loop_timer_del(&s->server->loop, &s->ttl);
+    loop_timer_del(s->host->loop, &s->ttl);
     if (!list_empty(&s->detached_node)) {
         list_remove(&s->detached_node);
-        s->server->detached_count--;
+        s->host->detached_count--;
     }
     s->peer = peer;
     peer->user = s;
     if (peer->conn->high) /* its queue filled up before it had a session */
-        proc_gate_close(&s->gate);
+        proc_flow_close(&s->gate);
 }
 
-/* Puts it on the server's books. 0 or -ENOMEM. */
+/* Puts it on the host's books. 0 or -ENOMEM. */
 static int session_enter(struct session *s) {
-    struct server *server = s->server;
-    if (retention_join(&server->outputs, &s->output) < 0)
+    struct process_host *host = s->host;
+    if (retention_join(&host->outputs, &s->output) < 0)
         return -ENOMEM;
-    if (retention_join(&server->entries, &s->entries) < 0) {
-        retention_leave(&server->outputs);
+    if (retention_join(&host->entries, &s->entries) < 0) {
+        retention_leave(&host->outputs);
         return -ENOMEM;
     }
-    if (hash_add(&server->sessions, &s->node, str_of(s->id)) < 0) {
-        retention_leave(&server->outputs);
-        retention_leave(&server->entries);
+    if (hash_add(&host->sessions, &s->node, str_of(s->id)) < 0) {
+        retention_leave(&host->outputs);
+        retention_leave(&host->entries);
         return -ENOMEM;
     }
     return 0;
 }
 
-struct session *session_new(struct server *server, struct rpc_peer *peer, struct err *e) {
+struct session *session_new(struct process_host *host, struct rpc_peer *peer, struct err *e) {
     struct session *s = calloc(1, sizeof *s);
     if (s == NULL) {
         err_os(e, ERR_INTERNAL, ENOMEM);
         return NULL;
     }
-    s->server = server;
+    s->host = host;
     uuid_random(s->id);
-    hash_init(&s->jobs);
+    hash_init(&s->processes);
     list_init(&s->order);
     list_init(&s->views);
     list_init(&s->helpers);
     list_init(&s->unsent);
     list_init(&s->leftovers);
     list_init(&s->detached_node);
-    proc_gate_init(&s->gate);
+    proc_flow_init(&s->gate);
     s->ttl.fn = session_on_ttl;
     s->probe.fn = session_on_probe;
     if (session_enter(s) < 0) {
@@ -85,12 +84,12 @@ static void session_ask_alive(struct session *s) {
         return;
     s->probe_rx = conn_received(s->peer->conn);
     conn_ping(s->peer->conn);
-    (void)!loop_timer_set(&s->server->loop, &s->probe, SESSION_PROBE_MS * LOOP_MS);
+    (void)!loop_timer_set(s->host->loop, &s->probe, SESSION_PROBE_MS * LOOP_MS);
 }
 
-struct session *session_resume(struct server *server, struct str id, struct rpc_peer *peer,
+struct session *session_resume(struct process_host *host, struct str id, struct rpc_peer *peer,
                                struct err *e) {
-    struct hash_node *n = hash_find(&server->sessions, id);
+    struct hash_node *n = hash_find(&host->sessions, id);
     if (n == NULL) {
         err_about(e, ERR_INVALID_REQUEST, "unknown session id ", id, "");
         return NULL;
@@ -106,13 +105,13 @@ struct session *session_resume(struct server *server, struct str id, struct rpc_
 }
 
 /* The longest detached session that has no process, or else the longest detached of all. */
-static struct session *session_least_missed(const struct server *server) {
-    list_for_each(n, &server->detached) {
+static struct session *session_least_missed(const struct process_host *host) {
+    list_for_each(n, &host->detached) {
         struct session *s = list_entry(n, struct session, detached_node);
         if (list_empty(&s->order) && list_empty(&s->leftovers))
             return s;
     }
-    return list_entry(list_first(&server->detached), struct session, detached_node);
+    return list_entry(list_first(&host->detached), struct session, detached_node);
 }
 
 void session_named(struct session *s, struct str client) {
@@ -124,44 +123,43 @@ void session_named(struct session *s, struct str client) {
 }
 
 void session_detach(struct session *s) {
-    struct server *server = s->server;
-    job_note_detach(s);
+    struct process_host *host = s->host;
+    process_retain_note_detach(s);
     s->peer = NULL;
     attach_end_session(s);
-    fs_conn_free(steal_ptr(&s->files));
-    loop_timer_del(&server->loop, &s->probe);
-    uint64_t ttl = server->opt->session_ttl_ms;
-    if (server->stopping || server->opt->listen == OPTIONS_LISTEN_STDIO || ttl == 0 ||
-        loop_timer_set(&server->loop, &s->ttl, ttl * LOOP_MS) < 0) {
+    host->hooks->detached(s);
+    loop_timer_del(host->loop, &s->probe);
+    uint64_t ttl = host->settings.session_ttl_ms;
+    if (host->stopping || ttl == 0 || loop_timer_set(host->loop, &s->ttl, ttl * LOOP_MS) < 0) {
         session_end(s);
         return;
     }
-    list_append(&server->detached, &s->detached_node);
-    server->detached_count++;
-    proc_gate_open(&s->gate); /* output is drained and retained while nobody listens */
-    if (server->detached_count > SERVER_DETACHED_MAX)
-        session_end(session_least_missed(server));
+    list_append(&host->detached, &s->detached_node);
+    host->detached_count++;
+    proc_flow_open(&s->gate); /* output is drained and retained while nobody listens */
+    if (host->detached_count > PROCESS_HOST_DETACHED_MAX)
+        session_end(session_least_missed(host));
 }
 
 void session_end(struct session *s) {
-    struct server *server = s->server;
-    loop_timer_del(&server->loop, &s->ttl);
-    loop_timer_del(&server->loop, &s->probe);
+    struct process_host *host = s->host;
+    loop_timer_del(host->loop, &s->ttl);
+    loop_timer_del(host->loop, &s->probe);
     if (!list_empty(&s->detached_node)) {
         list_remove(&s->detached_node);
-        server->detached_count--;
+        host->detached_count--;
     }
-    hash_remove(&server->sessions, &s->node);
+    hash_remove(&host->sessions, &s->node);
     for (struct list *n; (n = list_first(&s->order)) != NULL;)
-        job_kill(list_entry(n, struct job, order));
+        process_kill(list_entry(n, struct process, order));
     for (struct list *n; (n = list_first(&s->leftovers)) != NULL;)
-        job_kill(list_entry(n, struct job, link));
-    fs_helpers_end(s);
-    hash_fini(&s->jobs);
-    retention_leave(&server->outputs);
-    retention_leave(&server->entries);
+        process_kill(list_entry(n, struct process, link));
+    host->hooks->ended(s);
+    hash_fini(&s->processes);
+    retention_leave(&host->outputs);
+    retention_leave(&host->entries);
     free(s->client);
     free(s->subject);
     free(s);
-    server_freed(server);
+    host->hooks->freed(host);
 }

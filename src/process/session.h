@@ -5,22 +5,22 @@
  * time to live, and can be resumed by its id.
  */
 
-#include "app/server.h"
+#include "process/process_host.h"
+#include "rpc/rpc.h"
 
 #include "base/uuid.h"
 
 #define SESSION_PROBE_MS 2000  /* silence after which a resumed session changes hands */
 #define SESSION_CLIENT_MAX 128 /* bytes of a client's name that are kept */
-#define SESSION_LOGGED 8       /* characters of an id that may be logged: the id is a secret */
 
 struct session {
     struct hash_node node;
     char id[UUID_LEN + 1];
-    struct server *server;
+    struct process_host *host;
     struct rpc_peer *peer;  /* NULL = detached */
     char *client, *subject; /* owned; the last connection's clientName, token; NULL: none */
     bool wants_started, wants_failed; /* its client asked for process/started, process/failed */
-    struct hash jobs;                 /* struct job by process id */
+    struct hash processes;            /* struct process by process id */
     struct list order;                /* the same, oldest first */
     size_t running;                   /* of them, those not closed */
     struct list views;                /* struct attach: what its connection watches */
@@ -28,23 +28,23 @@ struct session {
     struct list helpers;              /* struct fs_helper, the least recently used first */
     size_t helper_count;
     struct retention_share output, entries; /* of what the server keeps of closed processes */
-    struct list unsent;        /* struct job: closed, its last events are still queued; in order */
-    struct list leftovers;     /* struct job: no longer in the table, with descendants alive */
-    struct proc_gate gate;     /* closed while the connection's output queue is high */
-    struct list detached_node; /* in server->detached */
+    struct list unsent;    /* struct process: closed, its last events are still queued; in order */
+    struct list leftovers; /* struct process: no longer in the table, with descendants alive */
+    struct proc_flow gate; /* closed while the connection's output queue is high */
+    struct list detached_node; /* in host->detached */
     struct loop_timer ttl;
     struct loop_timer probe; /* running: the connection is being asked for a sign of life */
     uint64_t probe_rx;       /* bytes it had received when asked */
 };
 
 /* A new session attached to `peer`. NULL with e set. */
-struct session *session_new(struct server *s, struct rpc_peer *peer, struct err *e);
+struct session *session_new(struct process_host *host, struct rpc_peer *peer, struct err *e);
 
 /*
  * Attaches the session with that id to `peer`. NULL with e set: unknown, or attached elsewhere
  * (then the other connection is asked for a sign of life and loses the session if it gives none).
  */
-struct session *session_resume(struct server *s, struct str id, struct rpc_peer *peer,
+struct session *session_resume(struct process_host *host, struct str id, struct rpc_peer *peer,
                                struct err *e);
 
 /* Notes for logs who has the session now: the name it gave, cut at SESSION_CLIENT_MAX. */

@@ -3,10 +3,10 @@
 #include "base/uri.h"
 #include "base/uuid.h"
 #include "json/jsonw.h"
-#include "process/job.h"
+#include "process/process.h"
 #include "process/params.h"
-#include "ops/report.h"
-#include "sandbox/host/sandbox.h"
+#include "process/events.h"
+#include "sandbox/host/sandbox_host.h"
 #include "process/sandbox_members.h"
 #include "process/sandbox_params.h"
 #include "process/start_shape.h"
@@ -144,9 +144,9 @@ static int start_check_extensions(const struct start_params *p, struct err *e) {
 
 /* What the types alone do not say. */
 static int start_check_values(struct start_params *p, struct err *e) {
-    int r = p->io != NULL ? start_decode_io(p, e) : 0;
+    int r = p->io != NULL ? start_shape_io(p, e) : 0;
     if (r == 0 && p->limits_node != NULL)
-        r = start_decode_limits(p, e);
+        r = start_shape_limits(p, e);
     if (r == 0)
         r = start_check_extensions(p, e);
     if (r == 0 && p->has_env_policy)
@@ -155,8 +155,8 @@ static int start_check_values(struct start_params *p, struct err *e) {
         r = start_parse_cwd(p->cwd, e);
     if (r == 0 && p->metadata.has_thread_id)
         r = start_parse_thread(p->metadata.thread_id, p->thread_id, e);
-    if (r == 0 && p->process_id.n > JOB_ID_MAX)
-        r = err_set(e, ERR_INVALID_PARAMS, "processId must not exceed %d bytes", JOB_ID_MAX);
+    if (r == 0 && p->process_id.n > PROCESS_ID_MAX)
+        r = err_set(e, ERR_INVALID_PARAMS, "processId must not exceed %d bytes", PROCESS_ID_MAX);
     return r == 0 ? sandbox_params_check(p, e) : r;
 }
 
@@ -167,7 +167,7 @@ int start_decode(const struct json_node *params, void *out, struct err *e) {
     p->shape = start_shape_of(params, &flat);
     if (flat != params && params->count != 1) /* a member beside it would be ignored */
         return err_set(e, ERR_INVALID_PARAMS, "direct and prepared stand alone in the params");
-    int r = p->shape == START_PREPARED ? start_decode_prepared(flat, p, e)
+    int r = p->shape == START_PREPARED ? start_shape_prepared(flat, p, e)
                                        : jsondec(&start_struct, flat, p, e);
     if (r == 0 && p->shape == START_DIRECT)
         r = sandbox_members_check(flat, &start_struct, &p->sandbox, e);
@@ -187,7 +187,7 @@ struct start {
     struct arena arena; /* of the policy */
     struct sandbox_policy policy;
     struct sandbox_launch launch;
-    struct spawn_spec spec; /* its strings are in the job's arena; its limits are owned */
+    struct child_spec spec; /* its strings are in the process's arena; its limits are owned */
 };
 
 /* Native cwd, owned by the caller. The refusal of a foreign one names the field. */
@@ -203,7 +203,7 @@ static int start_cwd(const struct start_params *p, char **path, struct err *e) {
         p->sandbox != NULL ? "sandbox " : "", end ? (int)(end - uri) : 0, uri, err_msg(&why));
 }
 
-static int start_argv(struct job *j, const struct start_params *p, struct spawn_spec *spec,
+static int start_argv(struct process *j, const struct start_params *p, struct child_spec *spec,
                       struct err *e) {
     size_t count = p->argv->count, i = 0;
     char **argv = arena_calloc(&j->start, count + 1, sizeof *argv);
@@ -226,7 +226,7 @@ static int start_argv(struct job *j, const struct start_params *p, struct spawn_
     return failed ? err_os(e, ERR_INTERNAL, ENOMEM) : 0;
 }
 
-static int start_env(struct job *j, const struct start_params *p, struct spawn_spec *spec,
+static int start_env(struct process *j, const struct start_params *p, struct child_spec *spec,
                      struct err *e) {
     const struct start_env_policy *w = &p->env_policy;
     struct env_policy policy = {p->inherit, w->ignore_default_excludes, w->exclude, w->set,
@@ -234,7 +234,7 @@ static int start_env(struct job *j, const struct start_params *p, struct spawn_s
     struct env_request r = {.policy = p->has_env_policy ? &policy : NULL,
                             .env = p->env,
                             .no_thread_id = p->has_metadata,
-                            .shell = p->tty ? j->server->shell : NULL};
+                            .shell = p->tty ? j->host->shell : NULL};
     if (p->metadata.has_thread_id)
         r.thread_id = str_of(p->thread_id);
     if (p->metadata.has_tool_call_id)
@@ -256,7 +256,7 @@ static int start_env(struct job *j, const struct start_params *p, struct spawn_s
 }
 
 /* The command as a JSON array for process/list: as many whole arguments as fit. */
-static int start_keep_argv(struct job *j, const struct start_params *p) {
+static int start_keep_argv(struct process *j, const struct start_params *p) {
     _cleanup_buf_ struct buf b = BUF_INIT(START_ARGV_JSON_MAX);
     int r = buf_putc(&b, '[');
     json_for_each(v, p->argv) {
@@ -295,11 +295,11 @@ static bool start_is_hopeless(const struct start_params *p) {
 }
 
 /* What needs no process yet but may be refused. */
-static int start_prepare(struct job *j, const struct start_params *p, const char *cwd,
-                         struct spawn_spec *spec, struct err *e) {
+static int start_prepare(struct process *j, const struct start_params *p, const char *cwd,
+                         struct child_spec *spec, struct err *e) {
     if (start_is_hopeless(p))
         return err_os(e, ERR_INTERNAL, E2BIG);
-    *spec = (struct spawn_spec){.tty = p->tty,
+    *spec = (struct child_spec){.tty = p->tty,
                                 .pipe_stdin = p->pipe_stdin,
                                 .rows = p->has_size ? p->size.rows : START_ROWS,
                                 .cols = p->has_size ? p->size.cols : START_COLS};
@@ -310,30 +310,30 @@ static int start_prepare(struct job *j, const struct start_params *p, const char
     int r = start_argv(j, p, spec, e);
     if (r == 0)
         r = start_env(j, p, spec, e);
-    j->command = (struct job_command){spec->program, spec->cwd, spec->argv};
+    j->command = (struct process_command){spec->program, spec->cwd, spec->argv};
     return r;
 }
 
 /* The limits, and the sandbox around it all. */
-static int start_confine(struct job *j, const struct start_params *p, struct start *s,
+static int start_confine(struct process *j, const struct start_params *p, struct start *s,
                          struct err *e) {
-    struct server *server = j->server;
+    struct process_host *host = j->host;
     struct limits limits = p->limits;
     j->sandboxed = s->policy.profile != NULL;
     if (s->policy.confined) /* what the sandbox adds is not the command's */
         limits.value[LIMITS_PIDS] += SANDBOX_PROCESSES;
-    int r = limits_plan(&limits, &server->procs.cgroups, &j->cgroup, &s->spec.limits, e);
+    int r = limits_plan(&limits, &host->procs.cgroups, &j->cgroup, &s->spec.limits, e);
     if (r < 0 || !s->policy.confined)
         return r;
-    return sandbox_prepare(&server->sandbox, &s->policy, server->procs.spawner.nofile, &s->arena,
-                           &s->spec, &s->launch, e);
+    return sandbox_host_prepare(&host->sandbox, &s->policy, host->procs.children.nofile, &s->arena,
+                                &s->spec, &s->launch, e);
 }
 
 /* Whether this server takes the request at all. */
 static int start_admit(const struct session *s, const struct start_params *p, bool confined,
                        struct err *e) {
-    const struct options *o = s->server->opt;
-    if (s->server->draining)
+    const struct process_settings *o = &s->host->settings;
+    if (s->host->draining)
         return err_set(e, ERR_INVALID_REQUEST, "the server is shutting down");
     if (p->shape == START_DIRECT && !confined && !o->allow_direct_exec)
         return err_set(e, ERR_INVALID_REQUEST, "direct execution is disabled on this server");
@@ -366,14 +366,14 @@ static int start_check(const struct session *session, const struct start_params 
         r = err_about(e, bad_cwd.code, "", err_str(&bad_cwd), "");
     if (r == 0 && p->argv->count == 0)
         r = err_set(e, ERR_INVALID_PARAMS, "argv must not be empty");
-    if (r == 0 && job_find(session, p->process_id) != NULL)
+    if (r == 0 && process_find(session, p->process_id) != NULL)
         r = err_about(e, ERR_INVALID_REQUEST, "process ", p->process_id, " already exists");
     return r < 0 ? r : start_admit(session, p, s->policy.confined, e);
 }
 
 static void start_fini(struct start *s) {
     limits_steps_fini(&s->spec.limits);
-    sandbox_launch_fini(&s->launch);
+    sandbox_host_launch_fini(&s->launch);
     arena_fini(&s->arena);
     free(s->cwd);
 }
@@ -387,26 +387,26 @@ static int start_spawn_error(const struct start_params *p, int error, struct err
     return -error;
 }
 
-/* Starts the process of a new job. 0, or -errno with e set and the job gone. */
-static int start_job(struct rpc_call *c, struct job *j, const struct start_params *p,
+/* Starts the process of a new process. 0, or -errno with e set and the process gone. */
+static int start_job(struct rpc_call *c, struct process *j, const struct start_params *p,
                      struct start *s, struct err *e) {
     int r = start_prepare(j, p, s->cwd, &s->spec, e);
     if (r == 0)
         r = start_confine(j, p, s, e);
-    if (r == 0 && (j->start_call = rpc_keep(c, e)) == NULL)
+    if (r == 0 && (j->start_call = rpc_defer(c, e)) == NULL)
         r = -EAGAIN;
     if (r < 0) {
-        job_free(j);
+        process_free(j);
         return r;
     }
     struct rpc_call *call = j->start_call;
-    r = job_start(j, &s->spec);
+    r = process_start(j, &s->spec);
     if (r < 0) {
         rpc_forget(call);
         return start_spawn_error(p, -r, e);
     }
-    s->launch.spawn.channel = -1; /* the job's, as is the list */
-    s->launch.spawn.synth = NULL;
+    s->launch.child.channel = -1; /* the process's, as is the list */
+    s->launch.child.placeholders = NULL;
     return 0;
 }
 
@@ -417,16 +417,16 @@ enum rpc_outcome start_run(struct rpc_call *c, void *params, struct buf *result,
     __attribute__((cleanup(start_fini))) struct start s = {
         .arena = ARENA_INIT(SANDBOX_PARAMS_ARENA_MAX), .launch = SANDBOX_LAUNCH_INIT};
     if (start_check(session, p, &s, e) < 0) {
-        report_refused(c, p, e);
+        events_refused(c, p, e);
         return RPC_ERROR;
     }
-    struct job *j = job_new(session, p->process_id);
+    struct process *j = process_new(session, p->process_id);
     if (j == NULL) {
         err_os(e, ERR_INTERNAL, ENOMEM);
         return RPC_ERROR;
     }
     if (start_job(c, j, p, &s, e) < 0) {
-        report_refused(c, p, e);
+        events_refused(c, p, e);
         return RPC_ERROR;
     }
     return RPC_LATER;

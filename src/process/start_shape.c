@@ -65,7 +65,7 @@ static const struct jsondec_field prepared_fields[] = {
 static const struct jsondec_struct prepared_struct =
     PARAM_STRUCT("PreparedParams", prepared_fields);
 
-int start_decode_prepared(const struct json_node *v, struct start_params *p, struct err *e) {
+int start_shape_prepared(const struct json_node *v, struct start_params *p, struct err *e) {
     struct prepared_params in = {0};
     int r = jsondec(&prepared_struct, v, &in, e);
     if (r < 0)
@@ -140,7 +140,7 @@ static int io_pipe(struct start_params *p, const struct io_params *io, struct er
     return 0;
 }
 
-int start_decode_io(struct start_params *p, struct err *e) {
+int start_shape_io(struct start_params *p, struct err *e) {
     static const char *const names[] = {"pty", "pipe"};
     static const struct variant_set types = {"struct ProcessIo", names, ARRAY_LEN(names)};
     struct io_params io = {0};
@@ -164,7 +164,7 @@ static int limits_kind_of(struct str name) {
     return -1;
 }
 
-int start_decode_limits(struct start_params *p, struct err *e) {
+int start_shape_limits(struct start_params *p, struct err *e) {
     if (p->limits_node->type != JSON_OBJECT)
         return jsondec_type_error(p->limits_node, "struct ProcessLimits", e);
     json_for_each_member(key, p->limits_node) {

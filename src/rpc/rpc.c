@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "json/jsonw.h"
-#include "rpc/rpc_model.h"
+#include "rpc/rpc_internal.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -73,7 +73,7 @@ static void rpc_send_blob(struct rpc_peer *p, struct str id) {
     struct rpc_host *h = p->host;
     struct buf *b = &h->result;
     if (buf_putc(b, '}') < 0) {
-        outq_seg_free(&p->conn->host->pool, steal_ptr(&h->blob));
+        sendq_seg_free(&p->conn->host->pool, steal_ptr(&h->blob));
         rpc_too_large(p);
         return;
     }
@@ -113,7 +113,7 @@ static void rpc_send_error(struct rpc_peer *p, struct str id, const struct err *
 
 /* -- kept calls -- */
 
-static struct rpc_call *rpc_keep_as(struct rpc_call *c, bool parked, struct err *e) {
+static struct rpc_call *rpc_defer_as(struct rpc_call *c, bool parked, struct err *e) {
     if (c->id_len > RPC_KEPT_ID_BYTES - c->peer->id_bytes) {
         err_set(e, ERR_INVALID_REQUEST, "the ids of the waiting requests are too long");
         return NULL;
@@ -138,11 +138,11 @@ static struct rpc_call *rpc_keep_as(struct rpc_call *c, bool parked, struct err 
     return k;
 }
 
-struct rpc_call *rpc_keep(struct rpc_call *c, struct err *e) {
-    return rpc_keep_as(c, false, e);
+struct rpc_call *rpc_defer(struct rpc_call *c, struct err *e) {
+    return rpc_defer_as(c, false, e);
 }
 
-struct rpc_call *rpc_park(struct rpc_call *c, struct err *e) {
+struct rpc_call *rpc_yield(struct rpc_call *c, struct err *e) {
     if (c->peer->parked >= RPC_PARKED_MAX) {
         err_set(e, ERR_INVALID_REQUEST, "too many waiting requests on this connection (limit %d)",
                 RPC_PARKED_MAX);
@@ -150,7 +150,7 @@ struct rpc_call *rpc_park(struct rpc_call *c, struct err *e) {
     }
     if (c->peer->ending)
         loop_defer(c->peer->host->loop, &c->peer->pump); /* it will be told to expire */
-    return rpc_keep_as(c, true, e);
+    return rpc_defer_as(c, true, e);
 }
 
 /* Takes a call off its peer's books; sending may end the peer, which must not find it there. */
@@ -179,7 +179,7 @@ void rpc_forget(struct rpc_call *c) {
     rpc_call_free(c);
 }
 
-void rpc_hold(struct rpc_call *c, size_t bytes) {
+void rpc_charge(struct rpc_call *c, size_t bytes) {
     struct rpc_peer *p = c->peer;
     if (bytes < c->held)
         loop_defer(p->host->loop, &p->pump);
@@ -201,7 +201,7 @@ struct buf *rpc_result_begin(struct rpc_call *c) {
     return &c->peer->host->result;
 }
 
-void rpc_result_blob(struct rpc_call *c, struct outq_seg *chain) {
+void rpc_result_blob(struct rpc_call *c, struct sendq_seg *chain) {
     struct rpc_host *h = c->peer->host;
     h->blob = chain;
     h->blob_at = h->result.len;
@@ -225,7 +225,7 @@ void rpc_fail(struct rpc_call *c, const struct err *e) {
 
 /* -- answers in pieces -- */
 
-bool rpc_stream_begin(struct rpc_call *c, struct str before, struct outq_seg *chain) {
+bool rpc_stream_begin(struct rpc_call *c, struct str before, struct sendq_seg *chain) {
     struct rpc_peer *p = c->peer;
     if (p->stream != NULL) {
         p->room_wanted = true;
@@ -238,11 +238,11 @@ bool rpc_stream_begin(struct rpc_call *c, struct str before, struct outq_seg *ch
     return true;
 }
 
-void rpc_stream_put(struct rpc_call *c, struct outq_seg *chain) {
+void rpc_stream_put(struct rpc_call *c, struct sendq_seg *chain) {
     conn_stream(c->peer->conn, &(struct conn_parts){NULL, 0, chain, {NULL, 0}}, false);
 }
 
-void rpc_stream_end(struct rpc_call *c, struct outq_seg *chain, const char *after) {
+void rpc_stream_end(struct rpc_call *c, struct sendq_seg *chain, const char *after) {
     struct rpc_peer *p = rpc_unlink(c);
     p->stream = NULL;
     p->host->tallies[c->method].results++;
@@ -416,9 +416,9 @@ static bool rpc_overtakes(const struct rpc_peer *p, const struct envelope *env, 
 
 static void rpc_enqueue(struct rpc_peer *p, const struct conn_message *m, struct str key,
                         bool ahead) {
-    struct rpc_waiting *w = rpc_waiting_new(m, key);
-    if (w == NULL || (ahead && rpc_ahead_new(p, w) < 0)) {
-        rpc_waiting_free(p, w);
+    struct rpc_waiting *w = rpc_read_waiting_new(m, key);
+    if (w == NULL || (ahead && rpc_read_ahead_new(p, w) < 0)) {
+        rpc_read_waiting_free(p, w);
         conn_end(p->conn, 1011, "out of memory");
         return;
     }
@@ -441,9 +441,9 @@ static void rpc_unqueue(struct rpc_peer *p, struct rpc_waiting *w) {
 
 static void rpc_act(struct rpc_peer *p, const struct envelope *env, const struct conn_message *m) {
     struct rpc_params params;
-    rpc_params_init(&params, p->host, env);
+    rpc_read_params_init(&params, p->host, env);
     rpc_dispatch(p, env, &params, m);
-    rpc_params_fini(&params);
+    rpc_read_params_fini(&params);
 }
 
 void rpc_peer_message(struct rpc_peer *p, const struct conn_message *message) {
@@ -457,7 +457,8 @@ void rpc_peer_message(struct rpc_peer *p, const struct conn_message *message) {
         return;
     }
     m.utf8 |= p->conn->stdio;
-    int r = rpc_is_large(&m) ? RPC_TOO_LARGE : rpc_parse(p->host, &p->host->doc, &m, &env, &e);
+    int r = rpc_read_is_large(&m) ? RPC_TOO_LARGE
+                                  : rpc_read_parse(p->host, &p->host->doc, &m, &env, &e);
     struct str key = {NULL, 0};
     if (r == RPC_TOO_LARGE) {
         rpc_enqueue(p, &m, key, true);
@@ -485,12 +486,12 @@ static void rpc_run_waiting(struct rpc_peer *p, struct rpc_waiting *w) {
         rpc_malformed(p, err_msg(&w->ahead->e));
     else if (w->ahead != NULL)
         rpc_dispatch(p, &w->ahead->env, &w->ahead->params, &w->message);
-    else if (rpc_parse(p->host, &p->host->doc, &w->message, &env, &e) < 0)
+    else if (rpc_read_parse(p->host, &p->host->doc, &w->message, &env, &e) < 0)
         rpc_malformed(p, err_msg(&e));
     else
         rpc_act(p, &env, &w->message);
     json_doc_trim(&p->host->doc);
-    rpc_waiting_free(p, w);
+    rpc_read_waiting_free(p, w);
 }
 
 /* At the end of input what stepped aside is answered with what there is. */
@@ -526,7 +527,7 @@ static void rpc_run_queue(struct rpc_peer *p) {
             break;
         }
         struct rpc_waiting *w = list_entry(n, struct rpc_waiting, node);
-        if (w->ahead != NULL && !rpc_ahead_is_read(w->ahead))
+        if (w->ahead != NULL && !rpc_read_ahead_is_done(w->ahead))
             break; /* the pump runs again when it is */
         rpc_unqueue(p, w);
         rpc_run_waiting(p, w);
@@ -591,9 +592,20 @@ void rpc_peer_free(struct rpc_peer *p) {
     for (struct list *n; (n = list_first(&p->queue)) != NULL;) {
         struct rpc_waiting *w = list_entry(n, struct rpc_waiting, node);
         list_remove(&w->node);
-        rpc_waiting_free(p, w);
+        rpc_read_waiting_free(p, w);
     }
     loop_task_del(&p->pump);
     p->host->peer_gone(p);
     free(p);
+}
+
+enum rpc_outcome rpc_done(struct buf *result, int r) {
+    if (r < 0)
+        result->len = 0;
+    return RPC_DONE;
+}
+
+enum rpc_outcome rpc_done_text(struct buf *result, const char *json) {
+    result->len = 0;
+    return rpc_done(result, buf_putz(result, json));
 }

@@ -3,8 +3,8 @@
  * Requests of one connection: lifecycle, order of execution, answers.
  *
  * Order. Requests run one after another (or up to `lanes` at a time, begun in order). A call that
- * cannot be answered at once keeps its lane until it is (rpc_keep), unless it steps aside
- * (rpc_park): then the next one runs. Control methods overtake what waits, except an earlier
+ * cannot be answered at once keeps its lane until it is (rpc_defer), unless it steps aside
+ * (rpc_yield): then the next one runs. Control methods overtake what waits, except an earlier
  * waiting request that names the same process or handle.
  *
  * A turn of the loop is shared. A connection's requests run until its slice is over (loop_yield).
@@ -85,7 +85,7 @@ struct rpc_host {
     size_t lanes; /* >= 1 */
     struct json_doc doc;
     struct buf result;                             /* the result being built */
-    struct outq_seg *blob;                         /* segments to send within it, or NULL */
+    struct sendq_seg *blob;                        /* segments to send within it, or NULL */
     size_t blob_at;                                /* in front of this byte of it */
     struct rpc_tally tallies[RPC_METHODS_MAX + 1]; /* by method; then: of unknown methods */
     uint64_t malformed;                            /* messages */
@@ -118,14 +118,14 @@ struct rpc_peer {
     struct loop_task pump;
 };
 
-/* A call. In a handler it lives on the stack; rpc_keep() makes it last. */
+/* A call. In a handler it lives on the stack; rpc_defer() makes it last. */
 struct rpc_call {
     struct list node;
     struct rpc_peer *peer; /* NULL: nobody waits for the answer any more */
     char *id;              /* JSON text of the id; owned by a kept call, else borrowed */
     size_t id_len;
     size_t method;                      /* index in the table; its end for an unknown one */
-    size_t held;                        /* bytes; see rpc_hold() */
+    size_t held;                        /* bytes; see rpc_charge() */
     bool parked;                        /* it stepped aside */
     const struct conn_message *message; /* in a handler: in which it came */
     void *user;
@@ -159,16 +159,16 @@ void rpc_peer_input_end(struct rpc_peer *p);
  * Keeps a call beyond its handler, holding its lane. NULL when out of memory (e is set). Without a
  * `cancelled` callback a call outlives its connection; its answer is then dropped.
  */
-struct rpc_call *rpc_keep(struct rpc_call *c, struct err *e);
+struct rpc_call *rpc_defer(struct rpc_call *c, struct err *e);
 
 /* The same, stepping aside. NULL with e set, also when too many already have. */
-struct rpc_call *rpc_park(struct rpc_call *c, struct err *e);
+struct rpc_call *rpc_yield(struct rpc_call *c, struct err *e);
 
 /*
  * Says how many bytes of data a kept call holds from now on, its answer in the making included.
  * rpc_may_hold() tells whether it may hold so many; when not, `room` follows.
  */
-void rpc_hold(struct rpc_call *c, size_t bytes);
+void rpc_charge(struct rpc_call *c, size_t bytes);
 MUST_CHECK bool rpc_may_hold(const struct rpc_call *c, size_t bytes);
 
 /*
@@ -180,10 +180,10 @@ struct buf *rpc_result_begin(struct rpc_call *c);
 void rpc_result_send(struct rpc_call *c);
 
 /*
- * Puts a chain of filled segments (net/outq.h, from the connections' pool) into the result, at the
+ * Puts a chain of filled segments (net/sendq.h, from the connections' pool) into the result, at the
  * end of what it has so far; for a handler's own result or after rpc_result_begin().
  */
-void rpc_result_blob(struct rpc_call *c, struct outq_seg *chain);
+void rpc_result_blob(struct rpc_call *c, struct sendq_seg *chain);
 
 /*
  * Answers a kept call piece by piece: `before` and the chain begin the result's JSON. False when
@@ -193,9 +193,9 @@ void rpc_result_blob(struct rpc_call *c, struct outq_seg *chain);
  * rpc_stream_fail() ends the result with `cut` instead, text that makes it none (PROTOCOL.md,
  * "Files"), adds the error, and frees c.
  */
-MUST_CHECK bool rpc_stream_begin(struct rpc_call *c, struct str before, struct outq_seg *chain);
-void rpc_stream_put(struct rpc_call *c, struct outq_seg *chain);
-void rpc_stream_end(struct rpc_call *c, struct outq_seg *chain, const char *after);
+MUST_CHECK bool rpc_stream_begin(struct rpc_call *c, struct str before, struct sendq_seg *chain);
+void rpc_stream_put(struct rpc_call *c, struct sendq_seg *chain);
+void rpc_stream_end(struct rpc_call *c, struct sendq_seg *chain, const char *after);
 void rpc_stream_fail(struct rpc_call *c, const char *cut, const struct err *e);
 
 /* Answers a kept call with an error and frees it. */
@@ -203,3 +203,9 @@ void rpc_fail(struct rpc_call *c, const struct err *e);
 
 /* Frees a kept call without an answer. */
 void rpc_forget(struct rpc_call *c);
+
+/* -- results -- */
+
+/* RPC_DONE. A failed append (r < 0) leaves no result behind: the connection then ends with 1011. */
+enum rpc_outcome rpc_done(struct buf *result, int r);
+enum rpc_outcome rpc_done_text(struct buf *result, const char *json);

@@ -1,11 +1,11 @@
 #include "base/utf8.h"
-#include "rpc/rpc_model.h"
+#include "rpc/rpc_internal.h"
 
 #include <errno.h>
 
 /* -- reading -- */
 
-bool rpc_is_large(const struct conn_message *m) {
+bool rpc_read_is_large(const struct conn_message *m) {
     return m->n - m->packed.n >= RPC_AHEAD;
 }
 
@@ -26,8 +26,8 @@ static bool rpc_wants_packed(const struct rpc_host *h, const struct json_doc *do
 }
 
 /* What is packed and not wanted so becomes text again, before anybody else looks at it. */
-int rpc_parse(const struct rpc_host *h, struct json_doc *doc, struct conn_message *m,
-              struct envelope *env, struct err *e) {
+int rpc_read_parse(const struct rpc_host *h, struct json_doc *doc, struct conn_message *m,
+                   struct envelope *env, struct err *e) {
     if (!m->utf8 && !utf8_valid(m->p, m->n))
         return err_set(e, ERR_INVALID_REQUEST, "invalid UTF-8");
     struct str packed = {m->p + m->packed.at, m->packed.n};
@@ -46,7 +46,8 @@ int rpc_parse(const struct rpc_host *h, struct json_doc *doc, struct conn_messag
     return r < 0 ? r : envelope_read(json_root(doc), env, e);
 }
 
-void rpc_params_init(struct rpc_params *p, const struct rpc_host *h, const struct envelope *env) {
+void rpc_read_params_init(struct rpc_params *p, const struct rpc_host *h,
+                          const struct envelope *env) {
     p->method = NULL;
     p->r = 0;
     p->e = ERR_INIT;
@@ -60,7 +61,7 @@ void rpc_params_init(struct rpc_params *p, const struct rpc_host *h, const struc
                          env->method, "` yet");
 }
 
-void rpc_params_fini(struct rpc_params *p) {
+void rpc_read_params_fini(struct rpc_params *p) {
     if (p->method != NULL && p->method->release != NULL)
         p->method->release(p->space);
     err_fini(&p->e);
@@ -68,8 +69,8 @@ void rpc_params_fini(struct rpc_params *p) {
 
 /* -- messages that wait -- */
 
-struct rpc_waiting *rpc_waiting_new(const struct conn_message *m, struct str key) {
-    bool large = m->n >= SPARE_MIN && conn_message_owns(m);
+struct rpc_waiting *rpc_read_waiting_new(const struct conn_message *m, struct str key) {
+    bool large = m->n >= BUFCACHE_MIN && conn_message_owns(m);
     struct rpc_waiting *w = malloc(sizeof *w + (large ? 0 : m->n));
     char *k = key.p != NULL && w != NULL ? malloc(key.n + 1) : NULL;
     if (w == NULL || (key.p != NULL && k == NULL)) {
@@ -108,14 +109,14 @@ static void rpc_ahead_free(struct rpc_ahead *a) {
     if (a == NULL)
         return;
     if (a->state == RPC_AHEAD_READ && a->r == 0)
-        rpc_params_fini(&a->params);
+        rpc_read_params_fini(&a->params);
     list_remove(&a->node);
     err_fini(&a->e);
     json_doc_fini(&a->doc);
     free(a);
 }
 
-void rpc_waiting_free(struct rpc_peer *p, struct rpc_waiting *w) {
+void rpc_read_waiting_free(struct rpc_peer *p, struct rpc_waiting *w) {
     if (w == NULL)
         return;
     struct rpc_ahead *a = w->ahead;
@@ -127,7 +128,7 @@ void rpc_waiting_free(struct rpc_peer *p, struct rpc_waiting *w) {
         rpc_ahead_over(a->host);
     }
     rpc_ahead_free(a);
-    spare_give(&p->conn->host->spare, &w->memory);
+    bufcache_give(&p->conn->host->bufcache, &w->memory);
     free(w->key);
     free(w);
 }
@@ -136,9 +137,9 @@ void rpc_waiting_free(struct rpc_peer *p, struct rpc_waiting *w) {
 
 static void rpc_ahead_work(struct pool_job *j) {
     struct rpc_ahead *a = container_of(j, struct rpc_ahead, job);
-    a->r = rpc_parse(a->host, &a->doc, &a->waiting->message, &a->env, &a->e);
+    a->r = rpc_read_parse(a->host, &a->doc, &a->waiting->message, &a->env, &a->e);
     if (a->r == 0)
-        rpc_params_init(&a->params, a->host, &a->env);
+        rpc_read_params_init(&a->params, a->host, &a->env);
 }
 
 static void rpc_ahead_done(struct pool_job *j) {
@@ -158,7 +159,7 @@ static void rpc_ahead_done(struct pool_job *j) {
     free(w);
 }
 
-int rpc_ahead_new(struct rpc_peer *p, struct rpc_waiting *w) {
+int rpc_read_ahead_new(struct rpc_peer *p, struct rpc_waiting *w) {
     struct rpc_ahead *a = calloc(1, sizeof *a);
     if (a == NULL)
         return -ENOMEM;
@@ -170,7 +171,7 @@ int rpc_ahead_new(struct rpc_peer *p, struct rpc_waiting *w) {
     return 0;
 }
 
-bool rpc_ahead_is_read(struct rpc_ahead *a) {
+bool rpc_read_ahead_is_done(struct rpc_ahead *a) {
     if (a->state == RPC_AHEAD_NEW) {
         a->state = RPC_AHEAD_QUEUED;
         list_append(&a->host->ahead, &a->node);

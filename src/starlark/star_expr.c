@@ -1,6 +1,6 @@
 #include "starlark/star_parse.h"
 
-bool parse_begins_test(const struct parse *p) {
+bool star_expr_begins_test(const struct parse *p) {
     switch ((int)p->l.token) {
     case T_NAME:
     case T_INT:
@@ -24,7 +24,7 @@ bool parse_begins_test(const struct parse *p) {
 /* -- parameters, arguments -- */
 
 static struct star_node *parse_param(struct parse *p, bool typed) {
-    struct star_node *n = parse_node(p, N_PARAM, p->l.span);
+    struct star_node *n = star_parse_node(p, N_PARAM, p->l.span);
     if (n == NULL)
         return NULL;
     if (parse_is(p, T_SLASH))
@@ -32,24 +32,24 @@ static struct star_node *parse_param(struct parse *p, bool typed) {
                             "/ positional-only-arguments is not allowed in this dialect");
     if (parse_is(p, T_STAR) || parse_is(p, T_STARSTAR)) {
         n->op = p->l.token;
-        if (!parse_next(p))
+        if (!star_parse_next(p))
             return NULL;
         if (n->op == T_STAR && !parse_is(p, T_NAME))
             return n; /* a bare one */
     }
     if (!parse_is(p, T_NAME))
-        return parse_unexpected(p, "identifier");
+        return star_parse_unexpected(p, "identifier");
     n->name = p->l.text;
     n->span.end = p->l.span.end;
     bool taken = false;
-    if (!parse_next(p) || (typed && !parse_take(p, T_COLON, &taken)))
+    if (!star_parse_next(p) || (typed && !star_parse_take(p, T_COLON, &taken)))
         return NULL;
-    if (taken && (n->b = parse_test(p)) == NULL)
+    if (taken && (n->b = star_expr_test(p)) == NULL)
         return NULL;
     if (n->op == 0) {
-        if (!parse_take(p, T_ASSIGN, &taken))
+        if (!star_parse_take(p, T_ASSIGN, &taken))
             return NULL;
-        if (taken && (n->a = parse_test(p)) == NULL)
+        if (taken && (n->a = star_expr_test(p)) == NULL)
             return NULL;
     }
     return n;
@@ -85,11 +85,11 @@ static bool parse_check_params(struct parse *p, const struct star_node *def) {
     return true;
 }
 
-bool parse_params(struct parse *p, struct star_node *def, enum star_token end, bool typed) {
+bool star_expr_params(struct parse *p, struct star_node *def, enum star_token end, bool typed) {
     while (!parse_is(p, end)) {
         bool comma;
         struct star_node *n = parse_param(p, typed);
-        if (n == NULL || !parse_add(p, def, n) || !parse_take(p, T_COMMA, &comma))
+        if (n == NULL || !star_parse_add(p, def, n) || !star_parse_take(p, T_COMMA, &comma))
             return false;
         if (!comma)
             break;
@@ -99,27 +99,27 @@ bool parse_params(struct parse *p, struct star_node *def, enum star_token end, b
 
 /* A name is needed to tell named arguments, so it is looked at what the expression was. */
 static struct star_node *parse_arg(struct parse *p) {
-    struct star_node *n = parse_node(p, N_ARG, p->l.span);
+    struct star_node *n = star_parse_node(p, N_ARG, p->l.span);
     bool named;
     if (n == NULL)
         return NULL;
     if (parse_is(p, T_STAR) || parse_is(p, T_STARSTAR)) {
         n->op = p->l.token;
-        if (!parse_next(p))
+        if (!star_parse_next(p))
             return NULL;
     }
-    n->a = parse_test(p);
+    n->a = star_expr_test(p);
     if (n->a == NULL)
         return NULL;
     n->span.end = n->a->span.end;
     if (n->op != 0 || n->a->kind != N_NAME)
         return n;
-    if (!parse_take(p, T_ASSIGN, &named))
+    if (!star_parse_take(p, T_ASSIGN, &named))
         return NULL;
     if (named) {
         n->op = T_NAME;
         n->name = n->a->name;
-        n->a = parse_test(p);
+        n->a = star_expr_test(p);
         n->span.end = n->a != NULL ? n->a->span.end : 0;
     }
     return n->a == NULL ? NULL : n;
@@ -152,19 +152,19 @@ static bool parse_check_args(struct parse *p, const struct star_node *call) {
 }
 
 static struct star_node *parse_call(struct parse *p, struct star_node *fn) {
-    struct star_node *n = parse_pair(p, N_CALL, 0, fn, NULL);
-    if (n == NULL || !parse_next(p))
+    struct star_node *n = star_parse_pair(p, N_CALL, 0, fn, NULL);
+    if (n == NULL || !star_parse_next(p))
         return NULL;
     while (!parse_is(p, T_RPAREN)) {
         bool comma;
         struct star_node *arg = parse_arg(p);
-        if (arg == NULL || !parse_add(p, n, arg) || !parse_take(p, T_COMMA, &comma))
+        if (arg == NULL || !star_parse_add(p, n, arg) || !star_parse_take(p, T_COMMA, &comma))
             return NULL;
         if (!comma)
             break;
     }
     n->span.end = p->l.span.end;
-    if (!parse_expect(p, T_RPAREN) || !parse_check_args(p, n))
+    if (!star_parse_expect(p, T_RPAREN) || !parse_check_args(p, n))
         return NULL;
     return n;
 }
@@ -177,15 +177,15 @@ static struct star_node *parse_or(struct parse *p);
 static bool parse_clauses(struct parse *p, struct star_node *n) {
     while (parse_is(p, T_FOR) || parse_is(p, T_IF)) {
         bool loop = parse_is(p, T_FOR);
-        struct star_node *c = parse_node(p, loop ? N_FOR_CLAUSE : N_IF_CLAUSE, p->l.span);
-        if (c == NULL || !parse_next(p))
+        struct star_node *c = star_parse_node(p, loop ? N_FOR_CLAUSE : N_IF_CLAUSE, p->l.span);
+        if (c == NULL || !star_parse_next(p))
             return false;
-        c->a = loop ? parse_target(p) : parse_or(p);
+        c->a = loop ? star_expr_target(p) : parse_or(p);
         if (c->a == NULL)
             return false;
-        if (loop && (!parse_expect(p, T_IN) || (c->b = parse_or(p)) == NULL))
+        if (loop && (!star_parse_expect(p, T_IN) || (c->b = parse_or(p)) == NULL))
             return false;
-        if (!parse_add(p, n, c))
+        if (!star_parse_add(p, n, c))
             return false;
     }
     return true;
@@ -193,12 +193,12 @@ static bool parse_clauses(struct parse *p, struct star_node *n) {
 
 static struct star_node *parse_list(struct parse *p) {
     struct star_span span = p->l.span;
-    struct star_node *n = parse_node(p, N_LIST, span);
-    if (n == NULL || !parse_next(p))
+    struct star_node *n = star_parse_node(p, N_LIST, span);
+    if (n == NULL || !star_parse_next(p))
         return NULL;
     while (!parse_is(p, T_RBRACKET)) {
         bool comma;
-        struct star_node *item = parse_test(p);
+        struct star_node *item = star_expr_test(p);
         if (item == NULL)
             return NULL;
         if (n->n == 0 && parse_is(p, T_FOR)) {
@@ -208,23 +208,23 @@ static struct star_node *parse_list(struct parse *p) {
                 return NULL;
             break;
         }
-        if (!parse_add(p, n, item) || !parse_take(p, T_COMMA, &comma))
+        if (!star_parse_add(p, n, item) || !star_parse_take(p, T_COMMA, &comma))
             return NULL;
         if (!comma)
             break;
     }
     n->span.end = p->l.span.end;
-    return parse_expect(p, T_RBRACKET) ? n : NULL;
+    return star_parse_expect(p, T_RBRACKET) ? n : NULL;
 }
 
 static struct star_node *parse_dict(struct parse *p) {
-    struct star_node *n = parse_node(p, N_DICT, p->l.span);
-    if (n == NULL || !parse_next(p))
+    struct star_node *n = star_parse_node(p, N_DICT, p->l.span);
+    if (n == NULL || !star_parse_next(p))
         return NULL;
     while (!parse_is(p, T_RBRACE)) {
         bool comma;
-        struct star_node *key = parse_test(p), *value = NULL;
-        if (key == NULL || !parse_expect(p, T_COLON) || (value = parse_test(p)) == NULL)
+        struct star_node *key = star_expr_test(p), *value = NULL;
+        if (key == NULL || !star_parse_expect(p, T_COLON) || (value = star_expr_test(p)) == NULL)
             return NULL;
         if (n->n == 0 && parse_is(p, T_FOR)) {
             n->kind = N_DICTCOMP;
@@ -234,45 +234,46 @@ static struct star_node *parse_dict(struct parse *p) {
                 return NULL;
             break;
         }
-        if (!parse_add(p, n, key) || !parse_add(p, n, value) || !parse_take(p, T_COMMA, &comma))
+        if (!star_parse_add(p, n, key) || !star_parse_add(p, n, value) ||
+            !star_parse_take(p, T_COMMA, &comma))
             return NULL;
         if (!comma)
             break;
     }
     n->span.end = p->l.span.end;
-    return parse_expect(p, T_RBRACE) ? n : NULL;
+    return star_parse_expect(p, T_RBRACE) ? n : NULL;
 }
 
 /* A tuple or an expression in parentheses, which are no part of it. */
 static struct star_node *parse_paren(struct parse *p) {
     struct star_span span = p->l.span;
-    if (!parse_next(p))
+    if (!star_parse_next(p))
         return NULL;
     if (parse_is(p, T_RPAREN)) {
         span.end = p->l.span.end;
-        return parse_next(p) ? parse_node(p, N_TUPLE, span) : NULL;
+        return star_parse_next(p) ? star_parse_node(p, N_TUPLE, span) : NULL;
     }
     struct star_span inside = p->l.span;
-    struct star_node *first = parse_test(p);
+    struct star_node *first = star_expr_test(p);
     if (first == NULL)
         return NULL;
     if (!parse_is(p, T_COMMA))
-        return parse_expect(p, T_RPAREN) ? first : NULL;
-    struct star_node *n = parse_node(p, N_TUPLE, inside);
-    if (n == NULL || !parse_add(p, n, first))
+        return star_parse_expect(p, T_RPAREN) ? first : NULL;
+    struct star_node *n = star_parse_node(p, N_TUPLE, inside);
+    if (n == NULL || !star_parse_add(p, n, first))
         return NULL;
     while (parse_is(p, T_COMMA)) {
         n->span.end = p->l.span.end;
-        if (!parse_next(p))
+        if (!star_parse_next(p))
             return NULL;
         if (parse_is(p, T_RPAREN))
             break;
-        struct star_node *item = parse_test(p);
-        if (item == NULL || !parse_add(p, n, item))
+        struct star_node *item = star_expr_test(p);
+        if (item == NULL || !star_parse_add(p, n, item))
             return NULL;
         n->span.end = item->span.end;
     }
-    return parse_expect(p, T_RPAREN) ? n : NULL;
+    return star_parse_expect(p, T_RPAREN) ? n : NULL;
 }
 
 /* -- f-strings -- */
@@ -283,22 +284,22 @@ static bool parse_text_part(struct parse *p, struct star_node *n, size_t begin, 
     struct star_span span = {(uint32_t)begin, (uint32_t)end};
     if (begin == end)
         return true;
-    struct star_node *part = parse_node(p, N_LITERAL, span);
+    struct star_node *part = star_parse_node(p, N_LITERAL, span);
     if (part == NULL || !star_lex_unescape(p->s, span, raw, false, &b))
         return false;
     part->value = star_take(p->s, &b, 0);
-    return part->value != NULL && parse_add(p, n, part);
+    return part->value != NULL && star_parse_add(p, n, part);
 }
 
 /* An expression in an f-string; p->l reads from its brace on. */
 static bool parse_field(struct parse *p, struct star_node *n) {
-    struct star_node *field = parse_node(p, N_FIELD, p->l.span);
-    if (field == NULL || !parse_next(p) || (field->a = parse_test(p)) == NULL)
+    struct star_node *field = star_parse_node(p, N_FIELD, p->l.span);
+    if (field == NULL || !star_parse_next(p) || (field->a = star_expr_test(p)) == NULL)
         return false;
     if (!parse_is(p, T_FSTRING_END))
-        return parse_unexpected(p, "f-string expression end '}'");
+        return star_parse_unexpected(p, "f-string expression end '}'");
     field->op = p->l.repr ? T_NOT : 0;
-    return parse_add(p, n, field);
+    return star_parse_add(p, n, field);
 }
 
 static bool parse_fstring_parts(struct parse *p, struct star_node *n, size_t at, size_t end,
@@ -331,34 +332,34 @@ static bool parse_fstring_parts(struct parse *p, struct star_node *n, size_t at,
 }
 
 static struct star_node *parse_fstring(struct parse *p) {
-    struct star_node *n = parse_node(p, N_FSTRING, p->l.span);
+    struct star_node *n = star_parse_node(p, N_FSTRING, p->l.span);
     size_t begin = (size_t)(p->l.text.p - p->s->text.p);
     struct star_lex outer = p->l;
     if (n == NULL || !parse_fstring_parts(p, n, begin, begin + outer.text.n, outer.raw))
         return NULL;
     p->l = outer;
-    return parse_next(p) ? n : NULL;
+    return star_parse_next(p) ? n : NULL;
 }
 
 /* -- operands -- */
 
 static struct star_node *parse_literal(struct parse *p) {
-    struct star_node *n = parse_node(p, N_LITERAL, p->l.span);
+    struct star_node *n = star_parse_node(p, N_LITERAL, p->l.span);
     if (n == NULL)
         return NULL;
     n->value = parse_is(p, T_ELLIPSIS) ? &p->s->ellipsis : p->l.value;
-    return parse_next(p) ? n : NULL;
+    return star_parse_next(p) ? n : NULL;
 }
 
 static struct star_node *parse_operand(struct parse *p) {
     struct star_node *n;
     switch ((int)p->l.token) {
     case T_NAME:
-        n = parse_node(p, N_NAME, p->l.span);
+        n = star_parse_node(p, N_NAME, p->l.span);
         if (n == NULL)
             return NULL;
         n->name = p->l.text;
-        return parse_next(p) ? n : NULL;
+        return star_parse_next(p) ? n : NULL;
     case T_INT:
     case T_FLOAT:
     case T_STRING:
@@ -368,7 +369,7 @@ static struct star_node *parse_operand(struct parse *p) {
     case T_LPAREN: return parse_paren(p);
     case T_LBRACKET: return parse_list(p);
     case T_LBRACE: return parse_dict(p);
-    default: return parse_unexpected(p, "expression");
+    default: return star_parse_unexpected(p, "expression");
     }
 }
 
@@ -377,45 +378,45 @@ static struct star_node *parse_subscript(struct parse *p, struct star_node *a) {
     struct star_node *part[3] = {NULL, NULL, NULL};
     bool colon = false;
     size_t k = 0;
-    if (!parse_next(p))
+    if (!star_parse_next(p))
         return NULL;
     for (; k < 3 && !parse_is(p, T_RBRACKET); k++) {
-        if (!parse_is(p, T_COLON) && (part[k] = parse_test(p)) == NULL)
+        if (!parse_is(p, T_COLON) && (part[k] = star_expr_test(p)) == NULL)
             return NULL;
         bool taken;
-        if (k < 2 && !parse_take(p, T_COLON, &taken))
+        if (k < 2 && !star_parse_take(p, T_COLON, &taken))
             return NULL;
         if (k == 2 || !taken)
             break;
         colon = true;
     }
     if (!colon && part[0] == NULL)
-        return parse_unexpected(p, "expression");
+        return star_parse_unexpected(p, "expression");
     if (!colon && parse_is(p, T_COMMA)) {
-        struct star_node *pair = parse_node(p, N_TUPLE, part[0]->span);
-        if (pair == NULL || !parse_next(p) || (part[1] = parse_test(p)) == NULL ||
-            !parse_add(p, pair, part[0]) || !parse_add(p, pair, part[1]))
+        struct star_node *pair = star_parse_node(p, N_TUPLE, part[0]->span);
+        if (pair == NULL || !star_parse_next(p) || (part[1] = star_expr_test(p)) == NULL ||
+            !star_parse_add(p, pair, part[0]) || !star_parse_add(p, pair, part[1]))
             return NULL;
         part[0] = pair;
     }
-    struct star_node *n = parse_pair(p, colon ? N_SLICE : N_INDEX, 0, a, part[0]);
+    struct star_node *n = star_parse_pair(p, colon ? N_SLICE : N_INDEX, 0, a, part[0]);
     if (n == NULL)
         return NULL;
     n->c = colon ? part[1] : NULL;
     n->d = part[2];
     n->span.end = p->l.span.end;
-    return parse_expect(p, T_RBRACKET) ? n : NULL;
+    return star_parse_expect(p, T_RBRACKET) ? n : NULL;
 }
 
 static struct star_node *parse_dot(struct parse *p, struct star_node *a) {
-    struct star_node *n = parse_pair(p, N_DOT, 0, a, NULL);
-    if (n == NULL || !parse_next(p))
+    struct star_node *n = star_parse_pair(p, N_DOT, 0, a, NULL);
+    if (n == NULL || !star_parse_next(p))
         return NULL;
     if (!parse_is(p, T_NAME))
-        return parse_unexpected(p, "identifier");
+        return star_parse_unexpected(p, "identifier");
     n->name = p->l.text;
     n->span.end = p->l.span.end;
-    return parse_next(p) ? n : NULL;
+    return star_parse_next(p) ? n : NULL;
 }
 
 static struct star_node *parse_primary(struct parse *p) {
@@ -458,11 +459,11 @@ static int parse_strength(enum star_token t) {
 static struct star_node *parse_unary(struct parse *p) {
     if (!parse_is(p, T_PLUS) && !parse_is(p, T_MINUS) && !parse_is(p, T_TILDE))
         return parse_primary(p);
-    struct star_node *n = parse_node(p, N_UNARY, p->l.span);
-    if (n == NULL || !parse_enter(p))
+    struct star_node *n = star_parse_node(p, N_UNARY, p->l.span);
+    if (n == NULL || !star_parse_enter(p))
         return NULL;
     n->op = p->l.token;
-    if (!parse_next(p) || (n->a = parse_unary(p)) == NULL)
+    if (!star_parse_next(p) || (n->a = parse_unary(p)) == NULL)
         return NULL;
     n->span.end = n->a->span.end;
     p->nesting--;
@@ -476,8 +477,8 @@ static struct star_node *parse_binary(struct parse *p, int least) {
         enum star_token op = p->l.token;
         if (depth > 4 * STAR_NESTING_MAX)
             return star_fail_at(p->s, n->span, "Parse error: nested too deeply");
-        struct star_node *b = parse_next(p) ? parse_binary(p, parse_strength(op) + 1) : NULL;
-        n = b == NULL ? NULL : parse_pair(p, N_BINARY, op, n, b);
+        struct star_node *b = star_parse_next(p) ? parse_binary(p, parse_strength(op) + 1) : NULL;
+        n = b == NULL ? NULL : star_parse_pair(p, N_BINARY, op, n, b);
     }
     return n;
 }
@@ -493,20 +494,20 @@ static struct star_node *parse_comparison(struct parse *p) {
     enum star_token op = n == NULL ? 0 : parse_comparison_op(p);
     if (op == 0)
         return n;
-    if (!parse_next(p) || (op == T_NOT && !parse_expect(p, T_IN)))
+    if (!star_parse_next(p) || (op == T_NOT && !star_parse_expect(p, T_IN)))
         return NULL;
     struct star_node *b = parse_binary(p, 1);
     if (b != NULL && parse_comparison_op(p) != 0)
-        return parse_unexpected(p,
-                                "end of expression (comparisons are not associative in Starlark)");
-    return b == NULL ? NULL : parse_pair(p, N_BINARY, op, n, b);
+        return star_parse_unexpected(
+            p, "end of expression (comparisons are not associative in Starlark)");
+    return b == NULL ? NULL : star_parse_pair(p, N_BINARY, op, n, b);
 }
 
 static struct star_node *parse_not(struct parse *p) {
     if (!parse_is(p, T_NOT))
         return parse_comparison(p);
-    struct star_node *n = parse_node(p, N_NOT, p->l.span);
-    if (n == NULL || !parse_enter(p) || !parse_next(p) || (n->a = parse_not(p)) == NULL)
+    struct star_node *n = star_parse_node(p, N_NOT, p->l.span);
+    if (n == NULL || !star_parse_enter(p) || !star_parse_next(p) || (n->a = parse_not(p)) == NULL)
         return NULL;
     n->span.end = n->a->span.end;
     p->nesting--;
@@ -516,8 +517,8 @@ static struct star_node *parse_not(struct parse *p) {
 static struct star_node *parse_and(struct parse *p) {
     struct star_node *n = parse_not(p);
     while (n != NULL && parse_is(p, T_AND)) {
-        struct star_node *b = parse_next(p) ? parse_not(p) : NULL;
-        n = b == NULL || !parse_enter(p) ? NULL : parse_pair(p, N_AND, 0, n, b);
+        struct star_node *b = star_parse_next(p) ? parse_not(p) : NULL;
+        n = b == NULL || !star_parse_enter(p) ? NULL : star_parse_pair(p, N_AND, 0, n, b);
     }
     return n;
 }
@@ -526,21 +527,21 @@ static struct star_node *parse_or(struct parse *p) {
     unsigned nesting = p->nesting;
     struct star_node *n = parse_and(p);
     while (n != NULL && parse_is(p, T_OR)) {
-        struct star_node *b = parse_next(p) ? parse_and(p) : NULL;
-        n = b == NULL || !parse_enter(p) ? NULL : parse_pair(p, N_OR, 0, n, b);
+        struct star_node *b = star_parse_next(p) ? parse_and(p) : NULL;
+        n = b == NULL || !star_parse_enter(p) ? NULL : star_parse_pair(p, N_OR, 0, n, b);
     }
     p->nesting = nesting;
     return n;
 }
 
 static struct star_node *parse_lambda(struct parse *p) {
-    struct star_node *n = parse_node(p, N_LAMBDA, p->l.span);
-    if (n == NULL || !parse_next(p))
+    struct star_node *n = star_parse_node(p, N_LAMBDA, p->l.span);
+    if (n == NULL || !star_parse_next(p))
         return NULL;
-    if (!parse_is(p, T_COLON) && !parse_params(p, n, T_COLON, false))
+    if (!parse_is(p, T_COLON) && !star_expr_params(p, n, T_COLON, false))
         return NULL;
     n->name = STR_LIT("lambda");
-    if (!parse_expect(p, T_COLON) || (n->a = parse_test(p)) == NULL)
+    if (!star_parse_expect(p, T_COLON) || (n->a = star_expr_test(p)) == NULL)
         return NULL;
     n->span.end = n->a->span.end;
     return n;
@@ -550,16 +551,16 @@ static struct star_node *parse_choice(struct parse *p) {
     struct star_node *n = parse_or(p);
     if (n == NULL || !parse_is(p, T_IF))
         return n;
-    struct star_node *choice = parse_pair(p, N_CHOICE, 0, n, NULL);
-    if (choice == NULL || !parse_next(p) || (choice->b = parse_or(p)) == NULL ||
-        !parse_expect(p, T_ELSE) || (choice->c = parse_test(p)) == NULL)
+    struct star_node *choice = star_parse_pair(p, N_CHOICE, 0, n, NULL);
+    if (choice == NULL || !star_parse_next(p) || (choice->b = parse_or(p)) == NULL ||
+        !star_parse_expect(p, T_ELSE) || (choice->c = star_expr_test(p)) == NULL)
         return NULL;
     choice->span.end = choice->c->span.end;
     return choice;
 }
 
-struct star_node *parse_test(struct parse *p) {
-    if (!parse_enter(p))
+struct star_node *star_expr_test(struct parse *p) {
+    if (!star_parse_enter(p))
         return NULL;
     struct star_node *n = parse_is(p, T_LAMBDA) ? parse_lambda(p) : parse_choice(p);
     p->nesting--;
@@ -572,35 +573,35 @@ static struct star_node *parse_series(struct parse *p, struct star_node *(*one)(
     struct star_node *n = one(p);
     if (n == NULL || !parse_is(p, T_COMMA))
         return n;
-    struct star_node *tuple = parse_node(p, N_TUPLE, span);
-    if (tuple == NULL || !parse_add(p, tuple, n))
+    struct star_node *tuple = star_parse_node(p, N_TUPLE, span);
+    if (tuple == NULL || !star_parse_add(p, tuple, n))
         return NULL;
     while (parse_is(p, T_COMMA)) {
         tuple->span.end = p->l.span.end;
-        if (!parse_next(p))
+        if (!star_parse_next(p))
             return NULL;
-        if (!parse_begins_test(p))
+        if (!star_expr_begins_test(p))
             return star_fail_at(p->s, tuple->span, "unparenthesized tuple with trailing comma");
-        if ((n = one(p)) == NULL || !parse_add(p, tuple, n))
+        if ((n = one(p)) == NULL || !star_parse_add(p, tuple, n))
             return NULL;
         tuple->span.end = n->span.end;
     }
     return tuple;
 }
 
-struct star_node *parse_tests(struct parse *p) {
-    return parse_series(p, parse_test);
+struct star_node *star_expr_tests(struct parse *p) {
+    return parse_series(p, star_expr_test);
 }
 
 /* -- targets -- */
 
-bool parse_check_target(struct parse *p, const struct star_node *n, bool augmented) {
+bool star_expr_check_target(struct parse *p, const struct star_node *n, bool augmented) {
     bool several = n->kind == N_TUPLE || n->kind == N_LIST;
     if (several && augmented)
         return star_fail_at(p->s, n->span,
                             "left-hand-side of modifying assignment cannot be a list or tuple");
     for (size_t i = 0; several && i < n->n; i++) {
-        if (!parse_check_target(p, n->items[i], false))
+        if (!star_expr_check_target(p, n->items[i], false))
             return false;
     }
     if (several || n->kind == N_NAME || n->kind == N_DOT || n->kind == N_INDEX)
@@ -609,7 +610,7 @@ bool parse_check_target(struct parse *p, const struct star_node *n, bool augment
                         "left-hand-side of assignment must take the form `a`, `a.b` or `a[b]`");
 }
 
-struct star_node *parse_target(struct parse *p) {
+struct star_node *star_expr_target(struct parse *p) {
     struct star_node *n = parse_series(p, parse_primary);
-    return n != NULL && parse_check_target(p, n, false) ? n : NULL;
+    return n != NULL && star_expr_check_target(p, n, false) ? n : NULL;
 }

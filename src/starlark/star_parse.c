@@ -4,7 +4,7 @@ static struct star_node *parse_statement(struct parse *p);
 
 /* -- nodes -- */
 
-struct star_node *parse_node(struct parse *p, enum star_kind kind, struct star_span span) {
+struct star_node *star_parse_node(struct parse *p, enum star_kind kind, struct star_span span) {
     struct star_node *n = star_alloc(p->s, sizeof *n);
     if (n != NULL) {
         n->kind = kind;
@@ -13,9 +13,9 @@ struct star_node *parse_node(struct parse *p, enum star_kind kind, struct star_s
     return n;
 }
 
-struct star_node *parse_pair(struct parse *p, enum star_kind kind, enum star_token op,
-                             struct star_node *a, struct star_node *b) {
-    struct star_node *n = parse_node(p, kind, a->span);
+struct star_node *star_parse_pair(struct parse *p, enum star_kind kind, enum star_token op,
+                                  struct star_node *a, struct star_node *b) {
+    struct star_node *n = star_parse_node(p, kind, a->span);
     if (n == NULL)
         return NULL;
     n->op = op;
@@ -26,7 +26,7 @@ struct star_node *parse_pair(struct parse *p, enum star_kind kind, enum star_tok
     return n;
 }
 
-bool parse_add(struct parse *p, struct star_node *n, struct star_node *item) {
+bool star_parse_add(struct parse *p, struct star_node *n, struct star_node *item) {
     if ((n->n & (n->n - 1)) == 0) {
         size_t cap = n->n == 0 ? 1 : n->n * 2;
         struct star_node **items = star_calloc(p->s, cap, sizeof(struct star_node *));
@@ -42,11 +42,11 @@ bool parse_add(struct parse *p, struct star_node *n, struct star_node *item) {
 
 /* -- tokens -- */
 
-bool parse_next(struct parse *p) {
+bool star_parse_next(struct parse *p) {
     return star_lex_next(&p->l);
 }
 
-void *parse_unexpected(struct parse *p, const char *expected) {
+void *star_parse_unexpected(struct parse *p, const char *expected) {
     const char *found = star_lex_describe(&p->l);
     if (found == NULL)
         return NULL;
@@ -54,22 +54,22 @@ void *parse_unexpected(struct parse *p, const char *expected) {
                         expected);
 }
 
-bool parse_expect(struct parse *p, enum star_token t) {
+bool star_parse_expect(struct parse *p, enum star_token t) {
     if (parse_is(p, t))
-        return parse_next(p);
+        return star_parse_next(p);
     if (t == T_NEWLINE)
-        return parse_unexpected(p, "new line");
+        return star_parse_unexpected(p, "new line");
     bool keyword = t >= T_AND && t <= T_RETURN;
     const char *what = star_text(p->s, "%s '%s'", keyword ? "keyword" : "symbol", star_lex_name(t));
-    return what != NULL && parse_unexpected(p, what) != NULL;
+    return what != NULL && star_parse_unexpected(p, what) != NULL;
 }
 
-bool parse_take(struct parse *p, enum star_token t, bool *taken) {
+bool star_parse_take(struct parse *p, enum star_token t, bool *taken) {
     *taken = parse_is(p, t);
-    return !*taken || parse_next(p);
+    return !*taken || star_parse_next(p);
 }
 
-bool parse_enter(struct parse *p) {
+bool star_parse_enter(struct parse *p) {
     if (p->nesting++ < STAR_NESTING_MAX)
         return true;
     return star_fail_at(p->s, p->l.span, "Parse error: nested too deeply");
@@ -89,44 +89,44 @@ static enum star_token parse_augment_op(enum star_token t) {
 }
 
 static struct star_node *parse_expression_statement(struct parse *p) {
-    struct star_node *a = parse_tests(p), *n;
+    struct star_node *a = star_expr_tests(p), *n;
     bool taken;
     if (a == NULL)
         return NULL;
     if (parse_is_augment(p->l.token)) {
         enum star_token op = parse_augment_op(p->l.token);
-        if (!parse_check_target(p, a, true) || !parse_next(p))
+        if (!star_expr_check_target(p, a, true) || !star_parse_next(p))
             return NULL;
-        struct star_node *b = parse_tests(p);
-        return b == NULL ? NULL : parse_pair(p, N_AUGMENT, op, a, b);
+        struct star_node *b = star_expr_tests(p);
+        return b == NULL ? NULL : star_parse_pair(p, N_AUGMENT, op, a, b);
     }
     struct star_node *type = NULL;
     if (a->kind == N_NAME) {
-        if (!parse_take(p, T_COLON, &taken))
+        if (!star_parse_take(p, T_COLON, &taken))
             return NULL;
-        if (taken && (type = parse_test(p)) == NULL)
+        if (taken && (type = star_expr_test(p)) == NULL)
             return NULL;
         if (taken && !parse_is(p, T_ASSIGN))
-            return parse_unexpected(p, "symbol '='");
+            return star_parse_unexpected(p, "symbol '='");
     }
     if (!parse_is(p, T_ASSIGN))
-        return parse_pair(p, N_EXPR, 0, a, NULL);
-    if (!parse_check_target(p, a, false) || !parse_next(p))
+        return star_parse_pair(p, N_EXPR, 0, a, NULL);
+    if (!star_expr_check_target(p, a, false) || !star_parse_next(p))
         return NULL;
-    struct star_node *b = parse_tests(p);
+    struct star_node *b = star_expr_tests(p);
     if (b == NULL)
         return NULL;
-    n = parse_pair(p, N_ASSIGN, 0, a, b);
+    n = star_parse_pair(p, N_ASSIGN, 0, a, b);
     if (n != NULL)
         n->c = type;
     return n;
 }
 
 static struct star_node *parse_word(struct parse *p, enum star_kind kind) {
-    struct star_node *n = parse_node(p, kind, p->l.span);
+    struct star_node *n = star_parse_node(p, kind, p->l.span);
     const char *word = star_lex_name(p->l.token);
     bool loop = kind == N_BREAK || kind == N_CONTINUE;
-    if (n == NULL || !parse_next(p))
+    if (n == NULL || !star_parse_next(p))
         return NULL;
     if (loop && p->loops == 0)
         return star_fail_at(p->s, n->span, "`%s` cannot be used outside of a `for` loop", word);
@@ -137,8 +137,8 @@ static struct star_node *parse_return(struct parse *p) {
     struct star_node *n = parse_word(p, N_RETURN);
     if (n == NULL)
         return NULL;
-    if (parse_begins_test(p)) {
-        if ((n->a = parse_tests(p)) == NULL)
+    if (star_expr_begins_test(p)) {
+        if ((n->a = star_expr_tests(p)) == NULL)
             return NULL;
         n->span.end = n->a->span.end;
     }
@@ -149,31 +149,31 @@ static struct star_node *parse_return(struct parse *p) {
 
 /* load("module", "symbol", other = "symbol"): there is nothing to load from, but the syntax is. */
 static struct star_node *parse_load(struct parse *p) {
-    struct star_node *n = parse_node(p, N_LOAD, p->l.span);
-    if (n == NULL || !parse_next(p) || !parse_expect(p, T_LPAREN))
+    struct star_node *n = star_parse_node(p, N_LOAD, p->l.span);
+    if (n == NULL || !star_parse_next(p) || !star_parse_expect(p, T_LPAREN))
         return NULL;
     if (!parse_is(p, T_STRING))
-        return parse_unexpected(p, "string literal");
+        return star_parse_unexpected(p, "string literal");
     n->name = p->l.value->text;
     struct star_span module = p->l.span;
-    if (!parse_next(p))
+    if (!star_parse_next(p))
         return NULL;
     size_t symbols = 0;
     while (parse_is(p, T_COMMA)) {
-        if (!parse_next(p))
+        if (!star_parse_next(p))
             return NULL;
         if (parse_is(p, T_RPAREN))
             break;
-        if (parse_is(p, T_NAME) && (!parse_next(p) || !parse_expect(p, T_ASSIGN)))
+        if (parse_is(p, T_NAME) && (!star_parse_next(p) || !star_parse_expect(p, T_ASSIGN)))
             return NULL;
         if (!parse_is(p, T_STRING))
-            return parse_unexpected(p, "string literal");
+            return star_parse_unexpected(p, "string literal");
         symbols++;
-        if (!parse_next(p))
+        if (!star_parse_next(p))
             return NULL;
     }
     n->span.end = p->l.span.end;
-    if (!parse_expect(p, T_RPAREN))
+    if (!star_parse_expect(p, T_RPAREN))
         return NULL;
     if (symbols == 0)
         return star_fail_at(p->s, module, "`load` statement requires at least two arguments");
@@ -198,40 +198,40 @@ static bool parse_line(struct parse *p, struct star_node *block) {
     for (;;) {
         bool more;
         struct star_node *n = parse_small(p);
-        if (n == NULL || !parse_add(p, block, n) || !parse_take(p, T_SEMICOLON, &more))
+        if (n == NULL || !star_parse_add(p, block, n) || !star_parse_take(p, T_SEMICOLON, &more))
             return false;
         if (!more || parse_is(p, T_NEWLINE))
             break;
     }
-    return parse_expect(p, T_NEWLINE);
+    return star_parse_expect(p, T_NEWLINE);
 }
 
 static bool parse_add_statement(struct parse *p, struct star_node *block) {
     if (parse_is(p, T_DEF) || parse_is(p, T_IF) || parse_is(p, T_FOR)) {
         struct star_node *n = parse_statement(p);
-        return n != NULL && parse_add(p, block, n);
+        return n != NULL && star_parse_add(p, block, n);
     }
     return parse_line(p, block);
 }
 
 /* What follows a colon: one line, or an indented block. */
 static struct star_node *parse_block(struct parse *p) {
-    struct star_node *n = parse_node(p, N_BLOCK, p->l.span);
+    struct star_node *n = star_parse_node(p, N_BLOCK, p->l.span);
     bool taken;
-    if (n == NULL || !parse_expect(p, T_COLON) || !parse_take(p, T_NEWLINE, &taken))
+    if (n == NULL || !star_parse_expect(p, T_COLON) || !star_parse_take(p, T_NEWLINE, &taken))
         return NULL;
     if (!taken)
         return parse_line(p, n) ? n : NULL;
     if (!parse_is(p, T_INDENT))
-        return parse_unexpected(p, "new indentation block");
-    if (!parse_enter(p) || !parse_next(p))
+        return star_parse_unexpected(p, "new indentation block");
+    if (!star_parse_enter(p) || !star_parse_next(p))
         return NULL;
     while (!parse_is(p, T_DEDENT)) {
         if (!parse_add_statement(p, n))
             return NULL;
     }
     p->nesting--;
-    return parse_next(p) ? n : NULL;
+    return star_parse_next(p) ? n : NULL;
 }
 
 /* A statement with a block reaches to the next one, or to its last line at the end of the file. */
@@ -242,15 +242,15 @@ static void parse_close_span(const struct parse *p, struct star_node *n,
 }
 
 static struct star_node *parse_if(struct parse *p) {
-    struct star_node *n = parse_node(p, N_IF, p->l.span);
-    if (n == NULL || !parse_enter(p) || !parse_next(p) || (n->a = parse_test(p)) == NULL ||
-        (n->b = parse_block(p)) == NULL)
+    struct star_node *n = star_parse_node(p, N_IF, p->l.span);
+    if (n == NULL || !star_parse_enter(p) || !star_parse_next(p) ||
+        (n->a = star_expr_test(p)) == NULL || (n->b = parse_block(p)) == NULL)
         return NULL;
     parse_close_span(p, n, n->b);
     bool taken = false;
     if (parse_is(p, T_ELIF)) {
         n->c = parse_if(p);
-    } else if (!parse_take(p, T_ELSE, &taken)) {
+    } else if (!star_parse_take(p, T_ELSE, &taken)) {
         return NULL;
     } else if (taken) {
         n->c = parse_block(p);
@@ -261,9 +261,9 @@ static struct star_node *parse_if(struct parse *p) {
 }
 
 static struct star_node *parse_for(struct parse *p) {
-    struct star_node *n = parse_node(p, N_FOR, p->l.span);
-    if (n == NULL || !parse_next(p) || (n->a = parse_target(p)) == NULL || !parse_expect(p, T_IN) ||
-        (n->b = parse_tests(p)) == NULL)
+    struct star_node *n = star_parse_node(p, N_FOR, p->l.span);
+    if (n == NULL || !star_parse_next(p) || (n->a = star_expr_target(p)) == NULL ||
+        !star_parse_expect(p, T_IN) || (n->b = star_expr_tests(p)) == NULL)
         return NULL;
     p->loops++;
     n->c = parse_block(p);
@@ -273,17 +273,18 @@ static struct star_node *parse_for(struct parse *p) {
 }
 
 static struct star_node *parse_def(struct parse *p) {
-    struct star_node *n = parse_node(p, N_DEF, p->l.span);
+    struct star_node *n = star_parse_node(p, N_DEF, p->l.span);
     bool arrow;
-    if (n == NULL || !parse_next(p))
+    if (n == NULL || !star_parse_next(p))
         return NULL;
     if (!parse_is(p, T_NAME))
-        return parse_unexpected(p, "identifier");
+        return star_parse_unexpected(p, "identifier");
     n->name = p->l.text;
-    if (!parse_next(p) || !parse_expect(p, T_LPAREN) || !parse_params(p, n, T_RPAREN, true) ||
-        !parse_expect(p, T_RPAREN) || !parse_take(p, T_ARROW, &arrow))
+    if (!star_parse_next(p) || !star_parse_expect(p, T_LPAREN) ||
+        !star_expr_params(p, n, T_RPAREN, true) || !star_parse_expect(p, T_RPAREN) ||
+        !star_parse_take(p, T_ARROW, &arrow))
         return NULL;
-    if (arrow && (n->a = parse_test(p)) == NULL)
+    if (arrow && (n->a = star_expr_test(p)) == NULL)
         return NULL;
     unsigned loops = p->loops;
     p->loops = 0;
@@ -303,11 +304,11 @@ static struct star_node *parse_statement(struct parse *p) {
 
 struct star_node *star_parse(struct star *s) {
     struct parse p = {.s = s};
-    struct star_node *module = parse_node(&p, N_BLOCK, (struct star_span){0, 0});
+    struct star_node *module = star_parse_node(&p, N_BLOCK, (struct star_span){0, 0});
     if (module == NULL || !star_lex_begin(&p.l, s))
         return NULL;
     while (!parse_is(&p, T_EOF)) {
-        if (parse_is(&p, T_NEWLINE) ? !parse_next(&p) : !parse_add_statement(&p, module))
+        if (parse_is(&p, T_NEWLINE) ? !star_parse_next(&p) : !parse_add_statement(&p, module))
             return NULL;
     }
     return module;

@@ -129,9 +129,9 @@ FAULTS = [
         [e2e(r"at most \d+ descriptors",
              "test_sessions.py::test_descriptors_of_ended_sessions_are_released")]),
     Fault(
-        "leaked-launch", "a descriptor of each sandboxed start stays open", "src/sandbox/host/sandbox.c",
-        "        util_close_fd(&l->spawn.handed[i]);",
-        "        l->spawn.handed[i] = -1;",
+        "leaked-launch", "a descriptor of each sandboxed start stays open", "src/sandbox/host/sandbox_host.c",
+        "        util_close_fd(&l->child.handed[i]);",
+        "        l->child.handed[i] = -1;",
         [e2e(r"at most \d+ descriptors", "test_sandbox_start.py::test_many_in_a_row"),
          Soak(r"FAILED +descriptors back to the start")]),
     Fault(
@@ -153,9 +153,9 @@ FAULTS = [
         [e2e(r"assert", "test_containers.py::test_proc_is_read_only")]),
     Fault(
         "unsandboxed-start", "what cannot be sandboxed is started without", "src/process/start.c",
-        "    return sandbox_prepare(&server->sandbox, &s->policy, server->procs.spawner.nofile,"
+        "    return sandbox_host_prepare(&server->sandbox, &s->policy, server->procs.children.nofile,"
         " &s->arena,\n                           &s->spec, &s->launch, e);",
-        "    (void)sandbox_prepare(&server->sandbox, &s->policy, server->procs.spawner.nofile,"
+        "    (void)sandbox_host_prepare(&server->sandbox, &s->policy, server->procs.children.nofile,"
         " &s->arena,\n                          &s->spec, &s->launch, e);\n    return 0;",
         [e2e(r"process/start succeeded", "test_sandbox_start.py::test_no_backend")],
         cheap=True),
@@ -174,7 +174,7 @@ FAULTS = [
     Fault(
         "ignored-pattern", "the helper lets a denied pattern pass",
         "src/sandbox/policy/access_globs.c",
-        "        if (!deep && glob_match(&glob->set, rest + 1) != 0)\n            return true;\n",
+        "        if (!deep && glob_run_match(&glob->set, rest + 1) != 0)\n            return true;\n",
         "        (void)deep;\n",
         [e2e(r"fs/readFile succeeded", "test_sandbox_files.py::test_patterns")]),
     Fault(
@@ -211,8 +211,8 @@ FAULTS = [
         "loop_timer_set(&server->loop, &s->ttl, ttl * LOOP_MS * 1000)",
         [e2e(r"end of process", "test_sessions.py::test_ttl")]),
     Fault(
-        "repeated-write", "a repeated write is done twice", "src/process/job_wait.c",
-        "    if (id != NULL && inq_seen(&p->inq, *id))\n        return JOB_WRITE_ACCEPTED;\n", "",
+        "repeated-write", "a repeated write is done twice", "src/process/process_wait.c",
+        "    if (id != NULL && stdinq_seen(&p->stdinq, *id))\n        return PROCESS_WRITE_ACCEPTED;\n", "",
         [e2e(r"not received in time: output",
              "test_write.py::test_repeated_id_is_not_written_again")]),
     Fault(

@@ -47,12 +47,13 @@ static bool ask_may(struct access *x, enum access_need need, const char *path, m
 static void ask_answer(struct access *x, const char *path) {
     struct stat st;
     mode_t mode = lstat(path, &st) == 0 ? st.st_mode : 0;
-    bool writable = access_region(x, path) == RULES_WRITE;
+    bool writable = access_may_region(x, path) == RULES_WRITE;
     char dir[4096];
     snprintf(dir, sizeof dir, "%s", path);
     *strrchr(dir, '/') = '\0';
-    bool above = access_region(x, dir) == RULES_WRITE;
-    bool read = ask_may(x, ACCESS_READ, path, mode) && access_region(x, path) != RULES_INVISIBLE;
+    bool above = access_may_region(x, dir) == RULES_WRITE;
+    bool read =
+        ask_may(x, ACCESS_READ, path, mode) && access_may_region(x, path) != RULES_INVISIBLE;
     bool write = writable && mode != 0 && ask_may(x, ACCESS_CHANGE, path, mode);
     bool make = writable && mode == 0 && ask_may(x, ACCESS_CHANGE, path, 0) &&
                 ask_may(x, ACCESS_MAKE, path, 0);

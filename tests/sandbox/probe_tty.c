@@ -136,7 +136,7 @@ static int wait_stopped(void *unused) {
 }
 
 /* What a shell does for a job: a group of its own, in the foreground, and back. */
-static int job_control(const struct probe_row *r) {
+static int process_control(const struct probe_row *r) {
     (void)r;
     pid_t before = tcgetpgrp(0);
     if (before < 0)
@@ -187,7 +187,7 @@ const struct probe_row probe_tty[] = {
     {315, host_terminal, NULL, 0, 0},
     {316, inject, NULL, TIOCCONS, 0},
     {317, writable, "/dev/stderr", 0, 0},
-    {318, job_control, NULL, 0, 0},
+    {318, process_control, NULL, 0, 0},
     {319, session, NULL, 0, 0},
     {320, settings, NULL, 0, 0},
     {321, terminal, "/proc/self/fd/0", 0, 0},

@@ -11,7 +11,7 @@
 #include "sandbox/host/backend.h"
 #include "sandbox/inside/landlock.h"
 #include "sandbox/inside/launch.h"
-#include "sandbox/host/synth.h"
+#include "sandbox/host/placeholder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -57,7 +57,7 @@ struct run {
 struct run_child {
     pid_t pid;
     int control;
-    struct synthlist *list;
+    struct placeholders *list;
     int master; /* of the terminal, or -1 */
 };
 
@@ -122,10 +122,10 @@ static struct run_child run_start(const struct run *r, int request) {
     struct run_child c = {.master = -1};
     int pair[2], slave = -1;
     int list = memfd_create("list", MFD_CLOEXEC);
-    if (list < 0 || ftruncate(list, SYNTHLIST_BYTES) < 0 ||
+    if (list < 0 || ftruncate(list, PLACEHOLDERS_BYTES) < 0 ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         run_die("start");
-    c.list = mmap(NULL, SYNTHLIST_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, list, 0);
+    c.list = mmap(NULL, PLACEHOLDERS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, list, 0);
     if (r->pty)
         run_open_tty(&c, &slave);
     c.pid = fork();
@@ -203,8 +203,8 @@ static int run_once(const struct run *r, int request) {
         fprintf(stderr, "left: %u\n", atomic_load(&c.list->used));
     while (r->kill_launcher && waitpid(-1, NULL, 0) > 0)
         ; /* as a subreaper we get init */
-    synth_sweep(c.list);
-    munmap(c.list, SYNTHLIST_BYTES);
+    placeholder_sweep(c.list);
+    munmap(c.list, PLACEHOLDERS_BYTES);
     if (!running)
         return RUN_FAILED;
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);

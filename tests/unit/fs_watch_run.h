@@ -16,7 +16,7 @@ static int fd;
 
 static inline void begin(void) {
     fs_watch_set_init(&set);
-    fd = fs_watch_instance();
+    fd = fs_watch_scan_instance();
     assert_true(fd >= 0);
 }
 
@@ -27,7 +27,7 @@ static inline int add(struct fs_watch *w, const char *path, bool recursive, stru
     assert_int_equal(fs_watch_put_drops(&set, &s), 0);
     s.recursive = recursive;
     s.room = FS_WATCH_DIRS_MAX - set.dirs - 1;
-    int r = fs_watch_open_root(&s, path, e);
+    int r = fs_watch_scan_open_root(&s, path, e);
     if (r == 0)
         assert_int_equal(fs_watch_init(w, &set, s.root, s.directory, recursive), 0);
     fs_watch_adopt(&set, r == 0 ? w : NULL, &s);

@@ -51,7 +51,7 @@ static inline void on_signal(struct loop_io *io, uint32_t events) {
     (void)events;
     struct signalfd_siginfo info;
     while (read(io->fd, &info, sizeof info) == sizeof info)
-        spawner_reap(&f.host.spawner);
+        child_host_reap(&f.host.children);
 }
 
 static inline size_t open_fds(void) {
@@ -97,7 +97,7 @@ static inline void turn(void) {
 /* After every test: no supervisor, no zombie, no descriptor is left. */
 static inline int teardown(void **state) {
     (void)state;
-    while (f.host.spawner.live > 0)
+    while (f.host.children.live > 0)
         turn();
     for (pid_t pid; (pid = waitpid(-1, NULL, WNOHANG)) >= 0;) {
         if (pid == 0)
@@ -208,8 +208,8 @@ static char *const environment[] = {"PATH=" ENV_PATH, NULL};
 
 #define ARGV(...) ((char *const[]){__VA_ARGS__, NULL})
 
-static inline struct spawn_spec spec_of(char *const *argv) {
-    return (struct spawn_spec){.program = argv[0],
+static inline struct child_spec spec_of(char *const *argv) {
+    return (struct child_spec){.program = argv[0],
                                .search = strchr(argv[0], '/') ? NULL : ENV_PATH,
                                .argv = argv,
                                .envp = environment,
@@ -218,7 +218,7 @@ static inline struct spawn_spec spec_of(char *const *argv) {
                                .cols = 80};
 }
 
-static inline void start(struct run *r, const struct spawn_spec *spec, struct proc_gate *gate) {
+static inline void start(struct run *r, const struct child_spec *spec, struct proc_flow *gate) {
     memset(r, 0, sizeof *r);
     proc_init(&r->p, &f.host, &ops, gate, 1 << 20);
     assert_int_equal(proc_start(&r->p, spec), 0);
@@ -226,14 +226,14 @@ static inline void start(struct run *r, const struct spawn_spec *spec, struct pr
 }
 
 static inline void start_shell(struct run *r, const char *script) {
-    struct spawn_spec spec = spec_of(ARGV("/bin/sh", "-c", (char *)script));
+    struct child_spec spec = spec_of(ARGV("/bin/sh", "-c", (char *)script));
     spec.pipe_stdin = true;
     start(r, &spec, NULL);
     assert_int_equal(r->error, 0);
 }
 
 /* The errno of a start that fails, 0 of one that does not. */
-static inline int start_error(const struct spawn_spec *spec) {
+static inline int start_error(const struct child_spec *spec) {
     static struct run r;
     start(&r, spec, NULL);
     finish(&r);

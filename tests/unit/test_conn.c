@@ -1,4 +1,4 @@
-#include "net/conn_model.h"
+#include "net/conn_internal.h"
 
 #include "net/sock.h"
 
@@ -53,7 +53,7 @@ static void on_message(struct conn *c, const struct conn_message *m) {
     f.log[f.messages++] = c;
     fake_now += f.work;
     if (f.messages >= f.proof_at)
-        conn_prove(c);
+        conn_proof_accept(c);
 }
 
 static void on_pressure(struct conn *c, bool high) {
@@ -436,7 +436,7 @@ static void stdio_has_no_deadline(void **state) {
     wait_s(1000);
     assert_true(conn_is_open(c));
     f.host.max = 1;
-    assert_false(conn_make_room(&f.host));
+    assert_false(conn_proof_make_room(&f.host));
     conn_host_drop(&f.host);
     close(in[0]);
     close(in[1]);
@@ -460,7 +460,7 @@ static void a_transfer_that_breaks_is_cut(void **state) {
 /* All places are taken, and one more asks. Whether it may come. */
 static bool make_room(void) {
     f.host.max = f.host.count;
-    bool may = conn_make_room(&f.host);
+    bool may = conn_proof_make_room(&f.host);
     assert_true(!may || f.host.count <= f.host.max); /* at once */
     turn();
     return may;
@@ -490,7 +490,7 @@ static void guests_make_room_for_guests(void **state) {
     struct peer *first = join_and_say(UPGRADE), *second = join_and_say(UPGRADE);
     assert_true(make_room());
     struct peer *stranger = join();
-    assert_true(conn_make_room(&f.host)); /* the next one takes that place */
+    assert_true(conn_proof_make_room(&f.host)); /* the next one takes that place */
     turn();
     assert_null(stranger->conn);
     struct peer *owner = join();

@@ -248,7 +248,7 @@ static struct fs_atomic *begin(const char *path, int *fd) {
     struct fs_atomic *a = NULL;
     assert_int_equal(fs_atomic_begin(&(struct fs_write){.path = path, .follow = true}, &a, fd, &e),
                      0);
-    assert_int_equal(fs_write_all(*fd, "new", 3), 0);
+    assert_int_equal(fs_file_write_all(*fd, "new", 3), 0);
     return a;
 }
 
@@ -397,7 +397,7 @@ static void never_wider(void **state) {
 static int copy(const char *from, const char *to, struct err *e) {
     static const atomic_bool never;
     struct fs_copy_file c = {AT_FDCWD, AT_FDCWD, from, to, false};
-    return fs_copy_regular(&c, &never, e);
+    return fs_copy_file_regular(&c, &never, e);
 }
 
 static int copy_elsewhere(void) {

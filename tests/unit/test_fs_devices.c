@@ -148,7 +148,7 @@ static struct fs_file try_open(const char *path) {
     struct fs_file f = FS_FILE_NONE;
     struct stat warm;
     assert_int_equal(stat(path, &warm), 0);
-    assert_int_equal(fs_try_open_read(&known, path, &f), 0);
+    assert_int_equal(fs_file_try_open_read(&known, path, &f), 0);
     assert_true(f.fd >= 0 && f.quick);
     assert_int_equal(fcntl(f.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
     return f;
@@ -164,17 +164,17 @@ static void quick_reads(void **state) {
         struct fs_file f = try_open(at(names[i]));
         assert_int_equal(f.size, 7);
         char data[16] = "";
-        assert_int_equal(fs_try_pread(&f, data, sizeof data, 0), 7);
+        assert_int_equal(fs_file_try_pread(&f, data, sizeof data, 0), 7);
         assert_string_equal(data, "content");
-        assert_int_equal(fs_try_pread(&f, data, 3, 1), 3);
+        assert_int_equal(fs_file_try_pread(&f, data, 3, 1), 3);
         assert_memory_equal(data, "ont", 3);
-        assert_int_equal(fs_try_pread(&f, data, 7, 0), 7);
-        assert_int_equal(fs_try_pread(&f, data, 8, 7), 0);
-        assert_int_equal(fs_try_pread(&f, data, 8, 1000), 0);
-        assert_int_equal(fs_try_pread(&f, data, 10, INT64_MAX - 9), -EAGAIN);
-        assert_int_equal(fs_try_pread(&f, data, 10, UINT64_MAX), -EAGAIN);
+        assert_int_equal(fs_file_try_pread(&f, data, 7, 0), 7);
+        assert_int_equal(fs_file_try_pread(&f, data, 8, 7), 0);
+        assert_int_equal(fs_file_try_pread(&f, data, 8, 1000), 0);
+        assert_int_equal(fs_file_try_pread(&f, data, 10, INT64_MAX - 9), -EAGAIN);
+        assert_int_equal(fs_file_try_pread(&f, data, 10, UINT64_MAX), -EAGAIN);
         f.quick = false;
-        assert_int_equal(fs_try_pread(&f, data, 7, 0), -EAGAIN);
+        assert_int_equal(fs_file_try_pread(&f, data, 7, 0), -EAGAIN);
         close(f.fd);
     }
 }
@@ -189,11 +189,11 @@ static void quick_refuses(void **state) {
                            at("dangling"), at("file/x"), "/proc/version", "/proc/self/exe",
                            "/dev/null",    "/"};
     for (size_t i = 0; i < ARRAY_LEN(paths); i++)
-        assert_int_equal(fs_try_open_read(&known, paths[i], &f), -EAGAIN);
+        assert_int_equal(fs_file_try_open_read(&known, paths[i], &f), -EAGAIN);
     struct fs_devices nothing;
     fs_devices_init(&nothing);
-    assert_int_equal(fs_try_open_read(&nothing, at("file"), &f), -EAGAIN);
-    assert_int_equal(fs_try_open_read(NULL, at("file"), &f), -EAGAIN);
+    assert_int_equal(fs_file_try_open_read(&nothing, at("file"), &f), -EAGAIN);
+    assert_int_equal(fs_file_try_open_read(NULL, at("file"), &f), -EAGAIN);
     assert_int_equal(f.fd, -1);
 }
 
@@ -207,12 +207,12 @@ static void opening_teaches(void **state) {
     struct stat warm;
     assert_int_equal(stat(at("file"), &warm), 0);
     fs_devices_init(&known);
-    assert_int_equal(fs_open_read(&known, at("file"), true, &f, &e), 0);
+    assert_int_equal(fs_file_open_read(&known, at("file"), true, &f, &e), 0);
     assert_true(f.quick);
     close(f.fd);
     close(try_open(at("file")).fd);
     fs_devices_init(&known);
-    assert_int_equal(fs_open_replace(&known, at("file"), &f, &e), 0);
+    assert_int_equal(fs_file_open_replace(&known, at("file"), &f, &e), 0);
     assert_false(f.quick); /* cannot be read */
     close(f.fd);
     close(try_open(at("file")).fd);
@@ -220,7 +220,7 @@ static void opening_teaches(void **state) {
     _cleanup_buf_ struct buf b = BUF_INIT(4096);
     assert_int_equal(fs_get_metadata(&known, at("flink"), true, &b, &e), 0);
     close(try_open(at("file")).fd);
-    assert_int_equal(fs_open_read(&known, "/proc/version", true, &f, &e), 0);
+    assert_int_equal(fs_file_open_read(&known, "/proc/version", true, &f, &e), 0);
     assert_false(f.quick);
     close(f.fd);
 }
@@ -264,7 +264,7 @@ static struct fs_file open_cold(const char *path, char *data) {
     for (int tries = 0; tries < 1000; tries++) {
         make_cold(path);
         struct fs_file f = try_open(path);
-        ssize_t n = fs_try_pread(&f, data, 4096, 0);
+        ssize_t n = fs_file_try_pread(&f, data, 4096, 0);
         if (n == -EAGAIN)
             return f;
         assert_int_equal(n, 4096);
@@ -281,14 +281,14 @@ static void cold_data(void **state) {
     _cleanup_free_ char *data = malloc(BIG + 1);
     assert_non_null(data);
     struct fs_file f = open_cold(at("big"), data);
-    assert_int_equal(fs_pread(f.fd, data, 4096, 0), 4096);
-    assert_int_equal(fs_try_pread(&f, data, 4096, 0), 4096);
+    assert_int_equal(fs_file_pread(f.fd, data, 4096, 0), 4096);
+    assert_int_equal(fs_file_try_pread(&f, data, 4096, 0), 4096);
     /* A part is there; asking makes the kernel fetch the rest, which a fast disk has at once. */
-    ssize_t n = fs_try_pread(&f, data, BIG + 1, 0);
+    ssize_t n = fs_file_try_pread(&f, data, BIG + 1, 0);
     assert_true(n == -EAGAIN || n == BIG);
-    assert_int_equal(fs_try_pread(&f, data, 10, BIG), 0);
-    assert_int_equal(fs_pread(f.fd, data, BIG + 1, 0), BIG);
-    assert_int_equal(fs_try_pread(&f, data, BIG + 1, 0), BIG);
+    assert_int_equal(fs_file_try_pread(&f, data, 10, BIG), 0);
+    assert_int_equal(fs_file_pread(f.fd, data, BIG + 1, 0), BIG);
+    assert_int_equal(fs_file_try_pread(&f, data, BIG + 1, 0), BIG);
     assert_int_equal(data[BIG - 1], 'd');
     close(f.fd);
 }
@@ -303,10 +303,10 @@ static void access_times(void **state) {
     for (size_t i = 0; i < ARRAY_LEN(due); i++) {
         set_atime(at("file"), due[i]);
         struct fs_file f = try_open(at("file"));
-        assert_int_equal(fs_try_pread(&f, data, 7, 0), f.noatime ? 7 : -EAGAIN);
+        assert_int_equal(fs_file_try_pread(&f, data, 7, 0), f.noatime ? 7 : -EAGAIN);
         f.noatime = true;
-        assert_true(fs_try_settle(&f));
-        assert_int_equal(fs_try_pread(&f, data, 7, 0), 7);
+        assert_true(fs_file_try_settle(&f));
+        assert_int_equal(fs_file_try_pread(&f, data, 7, 0), 7);
         close(f.fd);
     }
     set_atime(at("file"), -1000);
@@ -315,8 +315,8 @@ static void access_times(void **state) {
     time_t give_up = time(NULL) + 60;
     ssize_t r;
     do {
-        assert_int_equal(fs_pread(f.fd, data, 7, 0), 7);
-        r = fs_try_settle(&f) ? fs_try_pread(&f, data, 7, 0) : -EAGAIN;
+        assert_int_equal(fs_file_pread(f.fd, data, 7, 0), 7);
+        r = fs_file_try_settle(&f) ? fs_file_try_pread(&f, data, 7, 0) : -EAGAIN;
     } while (r == -EAGAIN && time(NULL) < give_up);
     assert_int_equal(r, 7);
     close(f.fd);
@@ -332,7 +332,7 @@ static void keeps_the_file(void **state) {
     make_file("next", "another");
     assert_int_equal(rename(at("next"), at("file")), 0);
     char data[16] = "";
-    assert_int_equal(fs_pread(f.fd, data, 7, 0), 7);
+    assert_int_equal(fs_file_pread(f.fd, data, 7, 0), 7);
     assert_string_equal(data, "content");
     close(f.fd);
 }
@@ -340,11 +340,11 @@ static void keeps_the_file(void **state) {
 static int plain_user(void) {
     struct fs_file f = FS_FILE_NONE;
     CHECK(become_nobody() == 0);
-    CHECK(fs_try_open_read(&known, at("private"), &f) == -EAGAIN);
-    CHECK(fs_try_open_read(&known, at("closed/file"), &f) == -EAGAIN);
-    CHECK(fs_try_open_read(&known, at("file"), &f) == 0);
+    CHECK(fs_file_try_open_read(&known, at("private"), &f) == -EAGAIN);
+    CHECK(fs_file_try_open_read(&known, at("closed/file"), &f) == -EAGAIN);
+    CHECK(fs_file_try_open_read(&known, at("file"), &f) == 0);
     char data[16];
-    CHECK(fs_try_pread(&f, data, sizeof data, 0) == 7);
+    CHECK(fs_file_try_pread(&f, data, sizeof data, 0) == 7);
     return 0;
 }
 
@@ -373,14 +373,14 @@ static int tmpfs_and_overlay(void) {
     make_file("m/file", "content");
     CHECK(learn(&known, at("m/file")) == FS_DEVICE_METADATA);
     _cleanup_buf_ struct buf b = BUF_INIT(4096);
-    CHECK(fs_try_metadata(&known, at("m/file"), &b) == 0);
-    CHECK(fs_try_open_read(&known, at("m/file"), &f) == -EAGAIN);
-    CHECK(fs_open_read(&known, at("m/file"), true, &f, &e) == 0 && !f.quick);
+    CHECK(fs_meta_try(&known, at("m/file"), &b) == 0);
+    CHECK(fs_file_try_open_read(&known, at("m/file"), &f) == -EAGAIN);
+    CHECK(fs_file_open_read(&known, at("m/file"), true, &f, &e) == 0 && !f.quick);
     close(f.fd);
     /* What is mounted there next is another mount. */
     CHECK(umount(at("m")) == 0 && mount("none", at("m"), "tmpfs", 0, NULL) == 0);
     make_file("m/file", "content");
-    CHECK(fs_try_metadata(&known, at("m/file"), &b) == -EAGAIN);
+    CHECK(fs_meta_try(&known, at("m/file"), &b) == -EAGAIN);
     CHECK(mkdir(at("m/low"), 0755) == 0 && mkdir(at("m/up"), 0755) == 0);
     CHECK(mkdir(at("m/work"), 0755) == 0 && mkdir(at("m/o"), 0755) == 0);
     make_file("m/low/file", "content");
@@ -390,8 +390,8 @@ static int tmpfs_and_overlay(void) {
     if (mount("none", at("m/o"), "overlay", 0, options) < 0)
         return errno == ENODEV ? 0 : 1; /* the kernel has none */
     CHECK(learn(&known, at("m/o/file")) == FS_DEVICE_METADATA);
-    CHECK(fs_try_metadata(&known, at("m/o/file"), &b) == 0);
-    CHECK(fs_try_open_read(&known, at("m/o/file"), &f) == -EAGAIN);
+    CHECK(fs_meta_try(&known, at("m/o/file"), &b) == 0);
+    CHECK(fs_file_try_open_read(&known, at("m/o/file"), &f) == -EAGAIN);
     return 0;
 }
 
@@ -440,7 +440,7 @@ static void mounts_of_others(void **state) {
 static int no_proc(void) {
     struct fs_file f = FS_FILE_NONE;
     CHECK(chroot(scratch) == 0 && chdir("/") == 0);
-    CHECK(fs_try_open_read(&known, "/file", &f) == -EAGAIN);
+    CHECK(fs_file_try_open_read(&known, "/file", &f) == -EAGAIN);
     return 0;
 }
 

@@ -107,7 +107,7 @@ static void long_parents(void **state) {
 /* Opens and reads; what was read must be `want`. */
 static int read_back(const char *path, bool follow, const char *want, struct err *e) {
     struct fs_file f = FS_FILE_NONE;
-    int r = fs_open_read(NULL, path, follow, &f, e);
+    int r = fs_file_open_read(NULL, path, follow, &f, e);
     if (r < 0) {
         assert_int_equal(f.fd, -1);
         return r;
@@ -117,7 +117,7 @@ static int read_back(const char *path, bool follow, const char *want, struct err
     assert_int_equal(fcntl(f.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
     assert_int_equal(f.size, strlen(want));
     assert_false(f.quick);
-    assert_int_equal(fs_pread(f.fd, got, sizeof got, 0), strlen(want));
+    assert_int_equal(fs_file_pread(f.fd, got, sizeof got, 0), strlen(want));
     assert_string_equal(got, want);
     close(f.fd);
     return 0;
@@ -195,12 +195,12 @@ static void reads_proc(void **state) {
     struct err e = ERR_INIT;
     struct fs_file f = FS_FILE_NONE;
     char data[4096];
-    assert_int_equal(fs_open_read(NULL, "/proc/version", false, &f, &e), 0);
+    assert_int_equal(fs_file_open_read(NULL, "/proc/version", false, &f, &e), 0);
     assert_int_equal(f.size, 0);
-    assert_true(fs_pread(f.fd, data, sizeof data, 0) > 10);
+    assert_true(fs_file_pread(f.fd, data, sizeof data, 0) > 10);
     close(f.fd);
-    assert_int_equal(fs_open_read(NULL, "/proc/self/mem", true, &f, &e), 0);
-    assert_int_equal(fs_pread(f.fd, data, sizeof data, 0), -EIO);
+    assert_int_equal(fs_file_open_read(NULL, "/proc/self/mem", true, &f, &e), 0);
+    assert_int_equal(fs_file_pread(f.fd, data, sizeof data, 0), -EIO);
     close(f.fd);
 }
 
@@ -208,12 +208,12 @@ static int no_terminal(void) {
     struct err e = ERR_INIT;
     struct fs_file f = FS_FILE_NONE;
     CHECK(setsid() > 0);
-    CHECK_OS(fs_open_read(NULL, "/dev/tty", true, &f, &e), &e, -32603, ENXIO);
-    CHECK_OS(fs_open_read(NULL, "/dev/tty", false, &f, &e), &e, -32603, ENXIO);
+    CHECK_OS(fs_file_open_read(NULL, "/dev/tty", true, &f, &e), &e, -32603, ENXIO);
+    CHECK_OS(fs_file_open_read(NULL, "/dev/tty", false, &f, &e), &e, -32603, ENXIO);
     int master, slave;
     char name[64];
     CHECK(openpty(&master, &slave, name, NULL, NULL) == 0);
-    CHECK_OS(fs_open_read(NULL, name, true, &f, &e), &e, -32600, EINVAL);
+    CHECK_OS(fs_file_open_read(NULL, name, true, &f, &e), &e, -32600, EINVAL);
     CHECK(open("/dev/tty", O_RDONLY | O_CLOEXEC) < 0); /* it did not become ours */
     return 0;
 }
@@ -230,7 +230,7 @@ static int leased(void) {
     CHECK(signal(SIGIO, SIG_IGN) != SIG_ERR);
     int fd = open(at("file"), O_WRONLY | O_CLOEXEC);
     CHECK(fd >= 0 && fcntl(fd, F_SETLEASE, F_WRLCK) == 0);
-    CHECK_OS(fs_open_read(NULL, at("file"), true, &f, &e), &e, -32603, EAGAIN);
+    CHECK_OS(fs_file_open_read(NULL, at("file"), true, &f, &e), &e, -32603, EAGAIN);
     return 0;
 }
 
@@ -245,25 +245,25 @@ static void preads(void **state) {
     make_file("file", "0123456789");
     struct err e = ERR_INIT;
     struct fs_file f = FS_FILE_NONE;
-    assert_int_equal(fs_open_read(NULL, at("file"), true, &f, &e), 0);
+    assert_int_equal(fs_file_open_read(NULL, at("file"), true, &f, &e), 0);
     char data[16] = "";
-    assert_int_equal(fs_pread(f.fd, data, 4, 3), 4);
+    assert_int_equal(fs_file_pread(f.fd, data, 4, 3), 4);
     assert_memory_equal(data, "3456", 4);
-    assert_int_equal(fs_pread(f.fd, data, 10, 0), 10);
-    assert_int_equal(fs_pread(f.fd, data, 10, 7), 3);
+    assert_int_equal(fs_file_pread(f.fd, data, 10, 0), 10);
+    assert_int_equal(fs_file_pread(f.fd, data, 10, 7), 3);
     assert_memory_equal(data, "789", 3);
-    assert_int_equal(fs_pread(f.fd, data, 10, 10), 0);
-    assert_int_equal(fs_pread(f.fd, data, 10, 1000000), 0);
-    assert_int_equal(fs_pread(f.fd, data, 10, INT64_MAX - 10), 0);
-    assert_int_equal(fs_pread(f.fd, data, 10, INT64_MAX - 9), -EINVAL);
-    assert_int_equal(fs_pread(f.fd, data, 10, UINT64_MAX), -EINVAL);
-    assert_int_equal(fs_pwrite(f.fd, "x", 1, 0), -EBADF);
+    assert_int_equal(fs_file_pread(f.fd, data, 10, 10), 0);
+    assert_int_equal(fs_file_pread(f.fd, data, 10, 1000000), 0);
+    assert_int_equal(fs_file_pread(f.fd, data, 10, INT64_MAX - 10), 0);
+    assert_int_equal(fs_file_pread(f.fd, data, 10, INT64_MAX - 9), -EINVAL);
+    assert_int_equal(fs_file_pread(f.fd, data, 10, UINT64_MAX), -EINVAL);
+    assert_int_equal(fs_file_pwrite(f.fd, "x", 1, 0), -EBADF);
     make_file("file", "0123456789 and more"); /* the same file: growth is seen */
-    assert_int_equal(fs_pread(f.fd, data, 10, 10), 9);
+    assert_int_equal(fs_file_pread(f.fd, data, 10, 10), 9);
     assert_int_equal(unlink(at("file")), 0);
-    assert_int_equal(fs_pread(f.fd, data, 10, 0), 10);
+    assert_int_equal(fs_file_pread(f.fd, data, 10, 0), 10);
     close(f.fd);
-    assert_int_equal(fs_pread(-1, data, 10, 0), -EBADF);
+    assert_int_equal(fs_file_pread(-1, data, 10, 0), -EBADF);
 }
 
 /* -- replacing -- */
@@ -276,12 +276,12 @@ static void replaces(void **state) {
     struct stat before = stat_of(at("file"));
     struct err e = ERR_INIT;
     struct fs_file f = FS_FILE_NONE;
-    assert_int_equal(fs_open_replace(NULL, at("flink"), &f, &e), 0);
+    assert_int_equal(fs_file_open_replace(NULL, at("flink"), &f, &e), 0);
     assert_int_equal(f.size, 0);
     assert_false(f.quick);
     expect_text(at("file"), ""); /* truncated at once */
-    assert_int_equal(fs_pwrite(f.fd, "world", 5, 6), 0);
-    assert_int_equal(fs_pwrite(f.fd, "hello", 5, 0), 0);
+    assert_int_equal(fs_file_pwrite(f.fd, "world", 5, 6), 0);
+    assert_int_equal(fs_file_pwrite(f.fd, "hello", 5, 0), 0);
     struct stat after = stat_of(at("file"));
     assert_int_equal(after.st_ino, before.st_ino);
     assert_int_equal(after.st_mode, before.st_mode);
@@ -290,9 +290,9 @@ static void replaces(void **state) {
     assert_int_equal(read(fd, data, sizeof data), 11);
     assert_memory_equal(data, "hello\0world", 11);
     close(fd);
-    assert_int_equal(fs_pwrite(f.fd, "x", 1, INT64_MAX), -EINVAL);
-    assert_int_equal(fs_pwrite(f.fd, "x", 1, UINT64_MAX), -EINVAL);
-    assert_int_equal(fs_pread(f.fd, data, 1, 0), -EBADF);
+    assert_int_equal(fs_file_pwrite(f.fd, "x", 1, INT64_MAX), -EINVAL);
+    assert_int_equal(fs_file_pwrite(f.fd, "x", 1, UINT64_MAX), -EINVAL);
+    assert_int_equal(fs_file_pread(f.fd, data, 1, 0), -EBADF);
     close(f.fd);
 }
 
@@ -302,25 +302,25 @@ static void replace_makes(void **state) {
     struct err e = ERR_INIT;
     struct fs_file f = FS_FILE_NONE;
     umask(027);
-    assert_int_equal(fs_open_replace(NULL, at("fresh"), &f, &e), 0);
+    assert_int_equal(fs_file_open_replace(NULL, at("fresh"), &f, &e), 0);
     close(f.fd);
-    assert_int_equal(fs_open_replace(NULL, at("dangling"), &f, &e), 0);
+    assert_int_equal(fs_file_open_replace(NULL, at("dangling"), &f, &e), 0);
     close(f.fd);
     umask(022);
     assert_int_equal(stat_of(at("fresh")).st_mode, S_IFREG | 0640);
     assert_int_equal(stat_of(at("nothing")).st_mode, S_IFREG | 0640);
     assert_int_equal(stat_of(at("fresh")).st_size, 0);
     f = FS_FILE_NONE;
-    FAILS_OS(fs_open_replace(NULL, at("no/file"), &f, &e), &e, -32004, ENOENT);
-    FAILS_OS(fs_open_replace(NULL, at("dir"), &f, &e), &e, -32603, EISDIR);
-    FAILS_OS(fs_open_replace(NULL, at("dlink"), &f, &e), &e, -32603, EISDIR);
-    FAILS_OS(fs_open_replace(NULL, "/", &f, &e), &e, -32603, EISDIR);
-    FAILS_OS(fs_open_replace(NULL, at("loop"), &f, &e), &e, -32603, ELOOP);
-    FAILS_OS(fs_open_replace(NULL, at("socket"), &f, &e), &e, -32603, ENXIO);
-    FAILS_OS(fs_open_replace(NULL, at("fifo"), &f, &e), &e, -32603, ENXIO);
-    FAILS(fs_open_replace(NULL, "/dev/null", &f, &e), &e, -32600, not_a_file("/dev/null"));
+    FAILS_OS(fs_file_open_replace(NULL, at("no/file"), &f, &e), &e, -32004, ENOENT);
+    FAILS_OS(fs_file_open_replace(NULL, at("dir"), &f, &e), &e, -32603, EISDIR);
+    FAILS_OS(fs_file_open_replace(NULL, at("dlink"), &f, &e), &e, -32603, EISDIR);
+    FAILS_OS(fs_file_open_replace(NULL, "/", &f, &e), &e, -32603, EISDIR);
+    FAILS_OS(fs_file_open_replace(NULL, at("loop"), &f, &e), &e, -32603, ELOOP);
+    FAILS_OS(fs_file_open_replace(NULL, at("socket"), &f, &e), &e, -32603, ENXIO);
+    FAILS_OS(fs_file_open_replace(NULL, at("fifo"), &f, &e), &e, -32603, ENXIO);
+    FAILS(fs_file_open_replace(NULL, "/dev/null", &f, &e), &e, -32600, not_a_file("/dev/null"));
     int reader = open(at("fifo"), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    FAILS(fs_open_replace(NULL, at("fifo"), &f, &e), &e, -32600, not_a_file(at("fifo")));
+    FAILS(fs_file_open_replace(NULL, at("fifo"), &f, &e), &e, -32600, not_a_file(at("fifo")));
     close(reader);
     assert_int_equal(f.fd, -1);
 }
@@ -448,17 +448,17 @@ static int plain_user(void) {
     struct fs_file f = FS_FILE_NONE;
     CHECK(become_nobody() == 0);
     for (int follow = 0; follow <= 1; follow++) {
-        CHECK_OS(fs_open_read(NULL, at("private"), follow, &f, &e), &e, -32600, EACCES);
-        CHECK_OS(fs_open_read(NULL, at("closed/file"), follow, &f, &e), &e, -32600, EACCES);
+        CHECK_OS(fs_file_open_read(NULL, at("private"), follow, &f, &e), &e, -32600, EACCES);
+        CHECK_OS(fs_file_open_read(NULL, at("closed/file"), follow, &f, &e), &e, -32600, EACCES);
         CHECK_OS(put(at("private"), "x", follow, &e), &e, -32600, EACCES);
         CHECK_OS(put(at("fresh"), "x", follow, &e), &e, -32600, EACCES);
         CHECK_OS(put(at("closed/file"), "x", follow, &e), &e, -32600, EACCES);
-        CHECK(fs_open_read(NULL, at("search/file"), follow, &f, &e) == 0);
+        CHECK(fs_file_open_read(NULL, at("search/file"), follow, &f, &e) == 0);
         close(f.fd);
         CHECK(put(at("theirs"), "x", follow, &e) == 0);
     }
-    CHECK_OS(fs_open_replace(NULL, at("private"), &f, &e), &e, -32600, EACCES);
-    CHECK_OS(fs_open_replace(NULL, at("fresh"), &f, &e), &e, -32600, EACCES);
+    CHECK_OS(fs_file_open_replace(NULL, at("private"), &f, &e), &e, -32600, EACCES);
+    CHECK_OS(fs_file_open_replace(NULL, at("fresh"), &f, &e), &e, -32600, EACCES);
     return 0;
 }
 
@@ -491,14 +491,14 @@ static int full_disk(void) {
         CHECK_OS(fs_write_file(&w, &e), &e, -32603, ENOSPC);
     }
     struct fs_file f = FS_FILE_NONE;
-    CHECK(fs_open_replace(NULL, at("m/big"), &f, &e) == 0);
-    CHECK(fs_pwrite(f.fd, data, 1 << 20, 0) == -ENOSPC);
-    CHECK(fs_pwrite(f.fd, data, 1000, 0) == 0);
+    CHECK(fs_file_open_replace(NULL, at("m/big"), &f, &e) == 0);
+    CHECK(fs_file_pwrite(f.fd, data, 1 << 20, 0) == -ENOSPC);
+    CHECK(fs_file_pwrite(f.fd, data, 1000, 0) == 0);
     close(f.fd);
     CHECK(mount("none", at("m"), NULL, MS_REMOUNT | MS_RDONLY, NULL) == 0);
     CHECK_OS(put(at("m/big"), "x", true, &e), &e, -32603, EROFS);
     CHECK_OS(put(at("m/big"), "x", false, &e), &e, -32603, EROFS);
-    CHECK_OS(fs_open_replace(NULL, at("m/big"), &f, &e), &e, -32603, EROFS);
+    CHECK_OS(fs_file_open_replace(NULL, at("m/big"), &f, &e), &e, -32603, EROFS);
     return 0;
 }
 
@@ -515,7 +515,7 @@ static int no_null_device(void) {
     CHECK(own_mounts() == 0);
     CHECK(mount(at("file"), "/dev/null", NULL, MS_BIND, NULL) == 0); /* not to be written */
     int fd = open(at("file"), O_RDONLY | O_CLOEXEC);
-    CHECK(fd >= 0 && fs_probe(fd, 100, 0) == 7);
+    CHECK(fd >= 0 && fs_file_probe(fd, 100, 0) == 7);
     return 0;
 }
 
@@ -523,19 +523,19 @@ static void probes(void **state) {
     (void)state;
     make_file("file", "content");
     int fd = open(at("file"), O_RDONLY | O_CLOEXEC);
-    assert_int_equal(fs_probe(fd, 100, 0), 7);
-    assert_int_equal(fs_probe(fd, 7, 0), 7);
-    assert_int_equal(fs_probe(fd, 3, 2), 3);
-    assert_int_equal(fs_probe(fd, 100, 7), 0);
-    assert_int_equal(fs_probe(fd, 100, 1000), 0);
-    assert_int_equal(fs_probe(fd, 100, UINT64_MAX), -EINVAL);
+    assert_int_equal(fs_file_probe(fd, 100, 0), 7);
+    assert_int_equal(fs_file_probe(fd, 7, 0), 7);
+    assert_int_equal(fs_file_probe(fd, 3, 2), 3);
+    assert_int_equal(fs_file_probe(fd, 100, 7), 0);
+    assert_int_equal(fs_file_probe(fd, 100, 1000), 0);
+    assert_int_equal(fs_file_probe(fd, 100, UINT64_MAX), -EINVAL);
     assert_int_equal(lseek(fd, 0, SEEK_CUR), 0);
     close(fd);
     fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
-    assert_int_equal(fs_probe(fd, 100, 0), -EIO);
+    assert_int_equal(fs_file_probe(fd, 100, 0), -EIO);
     close(fd);
     fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    assert_in_range(fs_probe(fd, 1 << 20, 0), 100, 100000);
+    assert_in_range(fs_file_probe(fd, 1 << 20, 0), 100, 100000);
     close(fd);
     if (geteuid() == 0)
         in_child(no_null_device);

@@ -159,7 +159,7 @@ static void modes(void **state) {
 
 static int try_meta(const struct fs_devices *d, const char *path, char out[512]) {
     _cleanup_buf_ struct buf b = BUF_INIT(511);
-    int r = fs_try_metadata(d, path, &b);
+    int r = fs_meta_try(d, path, &b);
     if (r == 0) {
         memcpy(out, b.p, b.len);
         out[b.len] = '\0';
@@ -403,7 +403,7 @@ static int no_openat2(void) {
     CHECK(fs_get_metadata(&d, at("file"), true, &b, &e) == 0);
     CHECK(forbid(SYS_openat2, ENOSYS) == 0);
     size_t len = b.len;
-    CHECK(fs_try_metadata(&d, at("file"), &b) == -EAGAIN && b.len == len);
+    CHECK(fs_meta_try(&d, at("file"), &b) == -EAGAIN && b.len == len);
     return 0;
 }
 

@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-static void add(struct walk_names *l, const char *name, enum walk_kind kind) {
-    assert_int_equal(walk_names_add(l, str_of(name), kind), 0);
+static void add(struct fs_walk_names *l, const char *name, enum walk_kind kind) {
+    assert_int_equal(fs_walk_names_add(l, str_of(name), kind), 0);
 }
 
-static void check(const struct walk_names *l, size_t i, const char *want) {
-    assert_true(i < walk_names_count(l));
-    struct str s = walk_names_str(l, walk_names_at(l, i));
+static void check(const struct fs_walk_names *l, size_t i, const char *want) {
+    assert_true(i < fs_walk_names_count(l));
+    struct str s = fs_walk_names_str(l, fs_walk_names_at(l, i));
     assert_string_equal(s.p, want);
     assert_int_equal(s.n, strlen(want));
 }
@@ -38,56 +38,56 @@ static void by_bytes(void **state) {
         "n\xEF\xBF\xBD",
         "n\xF0\x9F\x98\x80",
     };
-    struct walk_names l;
-    walk_names_init(&l);
-    walk_names_begin(&l, 100);
+    struct fs_walk_names l;
+    fs_walk_names_init(&l);
+    fs_walk_names_begin(&l, 100);
     for (size_t i = 0; i < ARRAY_LEN(sorted); i++)
         add(&l, sorted[(i * 7) % ARRAY_LEN(sorted)], WALK_FILE);
-    walk_names_sort(&l);
-    assert_int_equal(walk_names_count(&l), ARRAY_LEN(sorted));
+    fs_walk_names_sort(&l);
+    assert_int_equal(fs_walk_names_count(&l), ARRAY_LEN(sorted));
     for (size_t i = 0; i < ARRAY_LEN(sorted); i++) {
         check(&l, i, sorted[i]);
-        assert_int_equal(walk_names_at(&l, i)->kind, WALK_FILE);
+        assert_int_equal(fs_walk_names_at(&l, i)->kind, WALK_FILE);
     }
-    walk_names_fini(&l);
+    fs_walk_names_fini(&l);
 }
 
 static void bad_bytes(void **state) {
     (void)state;
-    struct walk_names l;
-    walk_names_init(&l);
-    walk_names_begin(&l, 100);
+    struct fs_walk_names l;
+    fs_walk_names_init(&l);
+    fs_walk_names_begin(&l, 100);
     add(&l, "n\xFF", WALK_DIR);
     add(&l, "n\xF0", WALK_FILE);
     add(&l, "na", WALK_DIR);
-    walk_names_sort(&l);
+    fs_walk_names_sort(&l);
     check(&l, 0, "na");
     check(&l, 1, "n\xEF\xBF\xBD");
     check(&l, 2, "n\xEF\xBF\xBD");
-    assert_int_equal(walk_names_at(&l, 0)->kind, WALK_DIR);
-    assert_int_equal(walk_names_at(&l, 1)->kind, WALK_LOOK);
-    assert_int_equal(walk_names_at(&l, 2)->kind, WALK_LOOK);
-    walk_names_fini(&l);
+    assert_int_equal(fs_walk_names_at(&l, 0)->kind, WALK_DIR);
+    assert_int_equal(fs_walk_names_at(&l, 1)->kind, WALK_LOOK);
+    assert_int_equal(fs_walk_names_at(&l, 2)->kind, WALK_LOOK);
+    fs_walk_names_fini(&l);
 }
 
 /* Of `total` names, in an order given by `step`, exactly the first `keep` are left. */
 static void check_first(size_t total, size_t step, size_t keep, const char *prefix) {
-    struct walk_names l;
-    walk_names_init(&l);
-    walk_names_begin(&l, keep);
+    struct fs_walk_names l;
+    fs_walk_names_init(&l);
+    fs_walk_names_begin(&l, keep);
     char name[300];
     for (size_t i = 0; i < total; i++) {
         snprintf(name, sizeof name, "%s%07zu", prefix, i * step % total);
         add(&l, name, WALK_FILE);
     }
-    walk_names_sort(&l);
+    fs_walk_names_sort(&l);
     assert_false(l.cut);
-    assert_int_equal(walk_names_count(&l), MIN(keep, total));
+    assert_int_equal(fs_walk_names_count(&l), MIN(keep, total));
     for (size_t i = 0; i < MIN(keep, total); i++) {
         snprintf(name, sizeof name, "%s%07zu", prefix, i);
         check(&l, i, name);
     }
-    walk_names_fini(&l);
+    fs_walk_names_fini(&l);
 }
 
 static void keeps_the_first(void **state) {
@@ -112,33 +112,33 @@ static void memory_is_bounded(void **state) {
 /* Names that are too long together are dropped from the end, and that is told. */
 static void cuts(void **state) {
     (void)state;
-    struct walk_names l;
-    walk_names_init(&l);
-    walk_names_begin(&l, 50001);
+    struct fs_walk_names l;
+    fs_walk_names_init(&l);
+    fs_walk_names_begin(&l, 50001);
     char name[256];
     memset(name, '\xFF', 255);
     name[255] = '\0';
     for (size_t i = 0; i < 60000; i++) {
         snprintf(name, sizeof name, "%06zu", 59999 - i);
         name[6] = '\xFF';
-        assert_int_equal(walk_names_add(&l, (struct str){name, 255}, WALK_FILE), 0);
-        assert_true(l.text.cap <= WALK_NAMES_BYTES);
+        assert_int_equal(fs_walk_names_add(&l, (struct str){name, 255}, WALK_FILE), 0);
+        assert_true(l.text.cap <= FS_WALK_NAMES_BYTES);
     }
-    walk_names_sort(&l);
+    fs_walk_names_sort(&l);
     assert_true(l.cut);
-    size_t n = walk_names_count(&l);
+    size_t n = fs_walk_names_count(&l);
     assert_in_range(n, 1000, 50000);
     for (size_t i = 0; i < n; i++) {
         char want[32];
         snprintf(want, sizeof want, "%06zu", i);
-        assert_memory_equal(walk_names_str(&l, walk_names_at(&l, i)).p, want, 6);
+        assert_memory_equal(fs_walk_names_str(&l, fs_walk_names_at(&l, i)).p, want, 6);
     }
-    walk_names_begin(&l, 10); /* a new list knows nothing of it */
+    fs_walk_names_begin(&l, 10); /* a new list knows nothing of it */
     add(&l, "z", WALK_FILE);
-    walk_names_sort(&l);
+    fs_walk_names_sort(&l);
     assert_false(l.cut);
     check(&l, 0, "z");
-    walk_names_fini(&l);
+    fs_walk_names_fini(&l);
 }
 
 int main(void) {

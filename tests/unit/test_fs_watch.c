@@ -360,7 +360,7 @@ static void wanted_again(void **state) {
     struct fs_watch_scan s;
     struct err e = ERR_INIT;
     fs_watch_scan_init(&s, fd);
-    assert_int_equal(fs_watch_open_root(&s, at("d"), &e), 0);
+    assert_int_equal(fs_watch_scan_open_root(&s, at("d"), &e), 0);
     assert_int_equal(fs_watch_init(&watches[1], &set, s.root, s.directory, false), 0);
     fs_watch_adopt(&set, &watches[1], &s);
     fs_watch_scan_fini(&s);

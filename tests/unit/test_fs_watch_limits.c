@@ -224,7 +224,7 @@ static int denied(void) {
     if (become_nobody() != 0)
         return 1;
     fs_watch_set_init(&set);
-    fd = fs_watch_instance();
+    fd = fs_watch_scan_instance();
     CHECK_OS(add(w, at("secret"), true, &e), &e, ERR_INVALID_REQUEST, EACCES);
     /* Below, what must not be read is left out. */
     CHECK(add(w, scratch, true, &e) == 0);
@@ -245,7 +245,7 @@ static void needs_to_read(void **state) {
 static int no_more_watches(void) {
     struct err e = ERR_INIT;
     fs_watch_set_init(&set);
-    fd = fs_watch_instance();
+    fd = fs_watch_scan_instance();
     CHECK(add(&watches[0], scratch, true, &e) == 0);
     if (forbid(SYS_inotify_add_watch, ENOSPC) != 0)
         return 1;
@@ -260,7 +260,7 @@ static int no_more_watches(void) {
 static int no_more_instances(void) {
     if (forbid(SYS_inotify_init1, EMFILE) != 0)
         return 1;
-    CHECK(fs_watch_instance() == -EMFILE);
+    CHECK(fs_watch_scan_instance() == -EMFILE);
     return 0;
 }
 
@@ -277,7 +277,7 @@ static int unmounts(void) {
     CHECK(mount("none", at("m"), "tmpfs", 0, NULL) == 0);
     CHECK(mkdir(at("m/sub"), 0700) == 0);
     fs_watch_set_init(&set);
-    fd = fs_watch_instance();
+    fd = fs_watch_scan_instance();
     CHECK(add(&watches[0], scratch, true, &e) == 0);
     CHECK(add(&watches[1], at("m"), true, &e) == 0);
     CHECK(set.dirs == 5);
@@ -309,7 +309,7 @@ static int two_names(void) {
         return 1;
     CHECK(mount(at("a"), at("a/loop"), NULL, MS_BIND, NULL) == 0);
     fs_watch_set_init(&set);
-    fd = fs_watch_instance();
+    fd = fs_watch_scan_instance();
     CHECK(add(&watches[0], at("a"), true, &e) == 0);
     CHECK(set.dirs == 3); /* a, a/loop (which is a), a/loop/loop */
     make_file("a/f", "");

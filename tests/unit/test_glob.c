@@ -13,7 +13,7 @@ static bool matches(const char *pattern, const char *path) {
     struct glob_set s = {0};
     const char *why = NULL;
     assert_int_equal(glob_add(&s, pattern, &why), 0);
-    int r = glob_match(&s, path);
+    int r = glob_run_match(&s, path);
     assert_true(r == 0 || r == 1);
     glob_set_fini(&s);
     return r != 0;
@@ -113,8 +113,8 @@ static void malformed_patterns(void **state) {
         assert_non_null(why);
     }
     /* They have left nothing behind. */
-    assert_int_equal(glob_match(&s, "a.good"), 1);
-    assert_int_equal(glob_match(&s, "a"), 0);
+    assert_int_equal(glob_run_match(&s, "a.good"), 1);
+    assert_int_equal(glob_run_match(&s, "a"), 0);
     glob_set_fini(&s);
 }
 
@@ -122,12 +122,12 @@ static void a_set_matches_when_one_does(void **state) {
     (void)state;
     struct glob_set s = {0};
     const char *why = NULL;
-    assert_int_equal(glob_match(&s, "a"), 0);
+    assert_int_equal(glob_run_match(&s, "a"), 0);
     assert_int_equal(glob_add(&s, "*.a", &why), 0);
     assert_int_equal(glob_add(&s, "d/*.b", &why), 0);
-    assert_int_equal(glob_match(&s, "x.a"), 1);
-    assert_int_equal(glob_match(&s, "d/x.b"), 1);
-    assert_int_equal(glob_match(&s, "x.b"), 0);
+    assert_int_equal(glob_run_match(&s, "x.a"), 1);
+    assert_int_equal(glob_run_match(&s, "d/x.b"), 1);
+    assert_int_equal(glob_run_match(&s, "x.b"), 0);
     glob_set_fini(&s);
 }
 
@@ -138,7 +138,7 @@ static void patterns_have_a_maximum(void **state) {
     struct glob_set s = {0};
     const char *why = NULL;
     assert_int_equal(glob_add(&s, pattern, &why), 0);
-    assert_int_equal(glob_match(&s, pattern), 1);
+    assert_int_equal(glob_run_match(&s, pattern), 1);
     assert_int_equal(glob_add(&s, "a", &why), -EINVAL);
     glob_set_fini(&s);
     pattern[GLOB_PATTERN_MAX] = 'a';
@@ -200,7 +200,7 @@ struct found {
     const char *leave_out;
 };
 
-static int on_found(void *arg, const struct glob_match *m) {
+static int on_found(void *arg, const struct glob_run_match *m) {
     struct found *f = arg;
     struct stat at, by_path;
     assert_memory_equal(m->path, dir, strlen(dir));

@@ -328,7 +328,7 @@ static void more_than_a_batch(void **state) {
 
 /* -- deferred tasks -- */
 
-struct job {
+struct process {
     struct loop_task task;
     int number;
     struct loop_task *next, *victim;
@@ -336,7 +336,7 @@ struct job {
 };
 
 static void on_task(struct loop_task *t) {
-    struct job *j = container_of(t, struct job, task);
+    struct process *j = container_of(t, struct process, task);
     note(j->number);
     if (j->next != NULL)
         loop_defer(&f.loop, steal_ptr(&j->next));
@@ -348,7 +348,7 @@ static void on_task(struct loop_task *t) {
 
 static void tasks_run_once_in_order(void **state) {
     (void)state;
-    struct job a = {.task.fn = on_task, .number = 1}, b = {.task.fn = on_task, .number = 2};
+    struct process a = {.task.fn = on_task, .number = 1}, b = {.task.fn = on_task, .number = 2};
     loop_defer(&f.loop, &a.task);
     loop_defer(&f.loop, &b.task);
     loop_defer(&f.loop, &a.task);
@@ -363,7 +363,7 @@ static void tasks_run_once_in_order(void **state) {
 
 static void tasks_follow_events(void **state) {
     (void)state;
-    struct job a = {.task.fn = on_task, .number = 9};
+    struct process a = {.task.fn = on_task, .number = 9};
     struct watched *w = watched_new(1, 1);
     struct numbered t = numbered(5);
     set_ms(&t, 1);
@@ -375,8 +375,8 @@ static void tasks_follow_events(void **state) {
 
 static void a_task_queues_another(void **state) {
     (void)state;
-    struct job b = {.task.fn = on_task, .number = 2};
-    struct job a = {.task.fn = on_task, .number = 1, .next = &b.task};
+    struct process b = {.task.fn = on_task, .number = 2};
+    struct process a = {.task.fn = on_task, .number = 1, .next = &b.task};
     loop_defer(&f.loop, &a.task);
     advance(0);
     ASSERT_RAN(1, 2);
@@ -384,8 +384,8 @@ static void a_task_queues_another(void **state) {
 
 static void a_task_removes_another(void **state) {
     (void)state;
-    struct job b = {.task.fn = on_task, .number = 2};
-    struct job a = {.task.fn = on_task, .number = 1, .victim = &b.task};
+    struct process b = {.task.fn = on_task, .number = 2};
+    struct process a = {.task.fn = on_task, .number = 1, .victim = &b.task};
     loop_defer(&f.loop, &a.task);
     loop_defer(&f.loop, &b.task);
     advance(0);
@@ -396,8 +396,8 @@ static void a_task_removes_another(void **state) {
 
 static void running_until_stopped(void **state) {
     (void)state;
-    struct job stop = {.task.fn = on_task, .number = 2, .stop = true};
-    struct job first = {.task.fn = on_task, .number = 1, .next = &stop.task};
+    struct process stop = {.task.fn = on_task, .number = 2, .stop = true};
+    struct process first = {.task.fn = on_task, .number = 1, .next = &stop.task};
     loop_defer(&f.loop, &first.task);
     assert_int_equal(loop_run(&f.loop), 0);
     ASSERT_RAN(1, 2);

@@ -93,7 +93,7 @@ static void working_directory_and_environment(void **state) {
     (void)state;
     static struct run r;
     char want[128];
-    struct spawn_spec spec = spec_of(ARGV("/usr/bin/env"));
+    struct child_spec spec = spec_of(ARGV("/usr/bin/env"));
     start(&r, &spec, NULL);
     finish(&r);
     assert_out(&r, "PATH=" ENV_PATH "\n");
@@ -124,7 +124,7 @@ static void only_three_descriptors(void **state) {
 static void limits_are_restored(void **state) {
     (void)state;
     static struct run r;
-    f.host.spawner.nofile.rlim_cur = 123;
+    f.host.children.nofile.rlim_cur = 123;
     start_shell(&r, "ulimit -n");
     finish(&r);
     assert_out(&r, "123\n");
@@ -133,7 +133,7 @@ static void limits_are_restored(void **state) {
 static void leads_a_session_of_its_own(void **state) {
     (void)state;
     static struct run r;
-    struct spawn_spec spec = spec_of(ARGV("/bin/sh", "-c", "cut -d' ' -f1,5,6,7 /proc/$$/stat"));
+    struct child_spec spec = spec_of(ARGV("/bin/sh", "-c", "cut -d' ' -f1,5,6,7 /proc/$$/stat"));
     start(&r, &spec, NULL);
     finish(&r);
     int pid, group, session, tty;
@@ -150,7 +150,7 @@ static void signals_are_reset(void **state) {
     static struct run r;
     signal(SIGPIPE, SIG_IGN);
     signal(SIGUSR2, SIG_IGN);
-    struct spawn_spec spec = spec_of(ARGV("/bin/cat", "/proc/self/status"));
+    struct child_spec spec = spec_of(ARGV("/bin/cat", "/proc/self/status"));
     start(&r, &spec, NULL);
     finish(&r);
     signal(SIGUSR2, SIG_DFL);
@@ -179,7 +179,7 @@ static void programs_that_cannot_run(void **state) {
         {"/bin/true", 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct spawn_spec spec = spec_of(ARGV((char *)cases[i].program));
+        struct child_spec spec = spec_of(ARGV((char *)cases[i].program));
         for (int tty = 0; tty < 2; tty++) {
             spec.tty = tty;
             int error = start_error(&spec);
@@ -196,7 +196,7 @@ static void too_long_arguments(void **state) {
     assert_non_null(big);
     memset(big, 'x', n);
     big[n - 1] = '\0';
-    struct spawn_spec spec = spec_of(ARGV("/bin/true", big));
+    struct child_spec spec = spec_of(ARGV("/bin/true", big));
     assert_int_equal(start_error(&spec), E2BIG);
 }
 
@@ -205,7 +205,7 @@ static void bad_working_directories(void **state) {
     make_file("file", 0644, "");
     char file[64];
     snprintf(file, sizeof file, "%s/file", f.dir);
-    struct spawn_spec spec = spec_of(ARGV("/bin/true"));
+    struct child_spec spec = spec_of(ARGV("/bin/true"));
     for (int tty = 0; tty < 2; tty++) {
         spec.tty = tty;
         spec.cwd = "/nonexistent";
@@ -218,7 +218,7 @@ static void bad_working_directories(void **state) {
 /* -- looking a program up -- */
 
 static int lookup(struct run *r, const char *program, const char *search) {
-    struct spawn_spec spec = spec_of(ARGV((char *)program));
+    struct child_spec spec = spec_of(ARGV((char *)program));
     spec.search = search;
     start(r, &spec, NULL);
     finish(r);
@@ -310,7 +310,7 @@ static void input_reaches_the_command(void **state) {
 static void no_input_asked_for(void **state) {
     (void)state;
     static struct run r;
-    struct spawn_spec spec = spec_of(ARGV("/bin/sh", "-c", "cat; echo end"));
+    struct child_spec spec = spec_of(ARGV("/bin/sh", "-c", "cat; echo end"));
     start(&r, &spec, NULL);
     assert_int_equal(proc_write(&r.p, "x", 1), -ENOTCONN);
     finish(&r);
@@ -327,9 +327,9 @@ static void a_full_queue(void **state) {
     size_t accepted = 0;
     int e;
     while ((e = proc_write(&r.p, chunk, sizeof chunk)) == 0)
-        assert_in_range(++accepted, 1, 2 * INQ_BYTES_MAX / sizeof chunk + PROC_PIPE_SIZE);
+        assert_in_range(++accepted, 1, 2 * STDINQ_BYTES_MAX / sizeof chunk + PROC_PIPE_SIZE);
     assert_int_equal(e, -EAGAIN);
-    assert_true(accepted * sizeof chunk >= INQ_BYTES_MAX);
+    assert_true(accepted * sizeof chunk >= STDINQ_BYTES_MAX);
     assert_false(r.room);
     while (!r.room) { /* again: it may not have stopped yet */
         proc_signal(&r.p, SIGCONT);
@@ -357,7 +357,7 @@ static void the_command_closes_its_input(void **state) {
 static void a_terminal(void **state) {
     (void)state;
     static struct run r;
-    struct spawn_spec spec = spec_of(ARGV("/bin/sh", "-c",
+    struct child_spec spec = spec_of(ARGV("/bin/sh", "-c",
                                           "test -t 0 && test -t 1 && test -t 2 && stty size && "
                                           "cut -d' ' -f6,7,8 /proc/$$/stat; echo $$"));
     spec.tty = true;
@@ -380,7 +380,7 @@ static void a_terminal(void **state) {
 static void a_terminal_echoes_and_interrupts(void **state) {
     (void)state;
     static struct run r;
-    struct spawn_spec spec = spec_of(ARGV("/bin/cat"));
+    struct child_spec spec = spec_of(ARGV("/bin/cat"));
     spec.tty = true;
     start(&r, &spec, NULL);
     assert_int_equal(proc_write(&r.p, "hello\n", 6), 0);
@@ -398,19 +398,19 @@ static void many_at_once(void **state) {
     enum { COUNT = 40 };
     struct run *r = calloc(COUNT, sizeof *r);
     assert_non_null(r);
-    struct spawn_spec spec = spec_of(ARGV("/bin/sh", "-c", "echo x; exit 3"));
+    struct child_spec spec = spec_of(ARGV("/bin/sh", "-c", "echo x; exit 3"));
     for (int i = 0; i < COUNT; i++) {
         spec.tty = i % 3 == 0;
         proc_init(&r[i].p, &f.host, &ops, NULL, 1 << 20);
         assert_int_equal(proc_start(&r[i].p, &spec), 0);
     }
-    assert_int_equal(f.host.spawner.live, COUNT);
+    assert_int_equal(f.host.children.live, COUNT);
     for (int i = 0; i < COUNT; i++) {
         finish(&r[i]);
         assert_int_equal(r[i].p.exit_code, 3);
         assert_out(&r[i], i % 3 == 0 ? "x\r\n" : "x\n");
     }
-    assert_int_equal(f.host.spawner.live, 0);
+    assert_int_equal(f.host.children.live, 0);
     free(r);
 }
 
@@ -418,7 +418,7 @@ static void many_at_once(void **state) {
 static void out_of_descriptors(void **state) {
     (void)state;
     static struct run r;
-    struct spawn_spec spec = spec_of(ARGV("/bin/true"));
+    struct child_spec spec = spec_of(ARGV("/bin/true"));
     spec.pipe_stdin = true;
     size_t before = open_fds();
     for (int tty = 0; tty < 2; tty++) {

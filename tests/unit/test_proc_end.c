@@ -124,7 +124,7 @@ static void another_session_can_be_spared(void **state) {
 static void abandoned_before_the_start_is_known(void **state) {
     (void)state;
     static struct run r;
-    struct spawn_spec spec = spec_of(ARGV("/bin/sleep", "1000"));
+    struct child_spec spec = spec_of(ARGV("/bin/sleep", "1000"));
     for (int i = 0; i < 20; i++) {
         memset(&r, 0, sizeof r);
         proc_init(&r.p, &f.host, &ops, NULL, 1 << 20);
@@ -144,8 +144,8 @@ static void the_supervisor_is_killed(void **state) {
     pid_t pids[1];
     start_shell(&r, "sh -c 'echo $$; exec sleep 1000' & sleep 1000");
     read_pids(&r, pids, 1);
-    pid_t leader = r.p.spawn.sup->leader;
-    assert_int_equal(kill(r.p.spawn.pid, SIGKILL), 0);
+    pid_t leader = r.p.child.sup->leader;
+    assert_int_equal(kill(r.p.child.pid, SIGKILL), 0);
     finish(&r);
     assert_int_equal(r.p.exit_code, 128 + SIGKILL);
     until_dead(leader);
@@ -156,7 +156,7 @@ static void the_supervisor_is_stopped(void **state) {
     (void)state;
     static struct run r;
     start_shell(&r, "read x; exit 4");
-    assert_int_equal(kill(r.p.spawn.pid, SIGSTOP), 0);
+    assert_int_equal(kill(r.p.child.pid, SIGSTOP), 0);
     assert_int_equal(proc_write(&r.p, "\n", 1), 0);
     finish(&r);
     assert_int_equal(r.p.exit_code, 4);
@@ -182,12 +182,12 @@ static void the_supervisor_waits_for_a_signal_asleep(void **state) {
     (void)state;
     static struct run r;
     start_shell(&r, "read x; exit 4");
-    struct supervisor *s = r.p.spawn.sup;
+    struct supervisor *s = r.p.child.sup;
     atomic_store(&s->signalling, true);
     assert_int_equal(proc_write(&r.p, "\n", 1), 0);
     while (!atomic_load(&s->reaping))
         assert_int_equal(loop_once(&f.loop, LOOP_MS), 0);
-    for (long n = sleeps(r.p.spawn.pid); sleeps(r.p.spawn.pid) < n + 3;)
+    for (long n = sleeps(r.p.child.pid); sleeps(r.p.child.pid) < n + 3;)
         assert_int_equal(loop_once(&f.loop, LOOP_MS), 0);
     assert_false(r.exited);
     atomic_store(&s->signalling, false);
@@ -200,16 +200,16 @@ static void the_supervisor_waits_for_a_signal_asleep(void **state) {
 static void a_closed_gate_holds_output_and_exit(void **state) {
     (void)state;
     static struct run r;
-    struct proc_gate gate;
-    proc_gate_init(&gate);
-    proc_gate_close(&gate);
-    struct spawn_spec spec = spec_of(ARGV("/bin/sh", "-c", "echo one; exit 9"));
+    struct proc_flow gate;
+    proc_flow_init(&gate);
+    proc_flow_close(&gate);
+    struct child_spec spec = spec_of(ARGV("/bin/sh", "-c", "echo one; exit 9"));
     start(&r, &spec, &gate);
     until(&r.gone);
     assert_false(r.exited);
     assert_int_equal(r.n, 0);
     assert_false(proc_terminate(&r.p, 0));
-    proc_gate_open(&gate);
+    proc_flow_open(&gate);
     until(&r.closed);
     assert_out(&r, "one\n");
     assert_int_equal(r.p.exit_code, 9);
@@ -219,18 +219,18 @@ static void a_closed_gate_holds_output_and_exit(void **state) {
 static void a_closed_gate_stalls_the_command(void **state) {
     (void)state;
     static struct run r;
-    struct proc_gate gate;
-    proc_gate_init(&gate);
-    struct spawn_spec spec = spec_of(ARGV("/bin/sh", "-c", "head -c 2000000 /dev/zero; exit 2"));
+    struct proc_flow gate;
+    proc_flow_init(&gate);
+    struct child_spec spec = spec_of(ARGV("/bin/sh", "-c", "head -c 2000000 /dev/zero; exit 2"));
     start(&r, &spec, &gate);
     until_output(&r, 1);
-    proc_gate_close(&gate);
+    proc_flow_close(&gate);
     while (list_empty(&gate.held))
         turn();
     size_t n = r.n;
     assert_int_equal(loop_once(&f.loop, 20 * LOOP_MS), 0);
     assert_int_equal(r.n, n);
-    proc_gate_open(&gate);
+    proc_flow_open(&gate);
     finish(&r);
     assert_int_equal(r.n, 2000000);
     assert_int_equal(r.p.exit_code, 2);
@@ -239,18 +239,18 @@ static void a_closed_gate_stalls_the_command(void **state) {
 static void terminate_behind_a_closed_gate(void **state) {
     (void)state;
     static struct run r;
-    struct proc_gate gate;
-    proc_gate_init(&gate);
-    struct spawn_spec spec = spec_of(ARGV("/usr/bin/yes"));
+    struct proc_flow gate;
+    proc_flow_init(&gate);
+    struct child_spec spec = spec_of(ARGV("/usr/bin/yes"));
     start(&r, &spec, &gate);
     until_output(&r, 1);
-    proc_gate_close(&gate);
+    proc_flow_close(&gate);
     while (list_empty(&gate.held))
         turn();
     assert_true(proc_terminate(&r.p, 0));
     until(&r.gone);
     assert_false(r.exited);
-    proc_gate_open(&gate);
+    proc_flow_open(&gate);
     until(&r.closed);
     assert_int_equal(r.p.signal, SIGKILL);
     proc_fini(&r.p);

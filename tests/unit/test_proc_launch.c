@@ -19,21 +19,21 @@ static int report(int channel, struct err *e) {
     return n == 1 ? -ENOEXEC : -EIO;
 }
 
-static int ended(int channel, struct spawn_end *end) {
+static int ended(int channel, struct child_end *end) {
     unsigned char word[2];
     ssize_t n = recv(channel, word, sizeof word, MSG_DONTWAIT);
     if (n < 0 && errno == EAGAIN)
         return 0;
     if (n != 2 || word[0] != 'E')
         return -EIO;
-    *end = (struct spawn_end){.status = word[1] << 8, .usage = {.ru_maxrss = 4711}};
+    *end = (struct child_end){.status = word[1] << 8, .usage = {.ru_maxrss = 4711}};
     return 1;
 }
 
 struct launched {
-    struct spawn_launch launch;
-    struct spawn_spec spec;
-    struct synthlist *list;
+    struct child_launch launch;
+    struct child_spec spec;
+    struct placeholders *list;
 };
 
 static void prepare(struct launched *l, const char *script) {
@@ -43,14 +43,14 @@ static void prepare(struct launched *l, const char *script) {
     assert_true(request >= 0 && list >= 0);
     assert_int_equal(write(request, "asked\n", 6), 6);
     assert_int_equal(lseek(request, 0, SEEK_SET), 0);
-    assert_int_equal(ftruncate(list, SYNTHLIST_BYTES), 0);
+    assert_int_equal(ftruncate(list, PLACEHOLDERS_BYTES), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-    l->list = mmap(NULL, SYNTHLIST_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, list, 0);
+    l->list = mmap(NULL, PLACEHOLDERS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, list, 0);
     assert_true(l->list != MAP_FAILED);
-    l->launch = (struct spawn_launch){.program = open("/bin/sh", O_PATH | O_CLOEXEC),
+    l->launch = (struct child_launch){.program = open("/bin/sh", O_PATH | O_CLOEXEC),
                                       .handed = {request, pair[1], list, -1},
                                       .channel = pair[0],
-                                      .synth = l->list,
+                                      .placeholders = l->list,
                                       .report = report,
                                       .ended = ended};
     assert_true(l->launch.program >= 0);
@@ -79,7 +79,7 @@ static void start_launched(struct run *r, struct launched *l, const char *script
 
 static void finish_launched(struct run *r, struct launched *l) {
     finish(r);
-    munmap(l->list, SYNTHLIST_BYTES);
+    munmap(l->list, PLACEHOLDERS_BYTES);
 }
 
 static void it_runs_when_the_launcher_says_so(void **state) {
@@ -265,7 +265,7 @@ static void nothing_outlives_it(void **state) {
     finish_launched(&r, &l);
 }
 
-static void record(struct synthlist *list, char kind, const char *name) {
+static void record(struct placeholders *list, char kind, const char *name) {
     uint32_t used = list->used;
     int n = snprintf(list->records + used, sizeof list->records - used, "%c%s%c%s", kind, f.dir,
                      '\0', name);
@@ -280,7 +280,7 @@ static bool is_there(const char *name) {
 
 static void mark(const char *name) {
     char path[300];
-    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = SYNTHLIST_MTIME}};
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = PLACEHOLDERS_MTIME}};
     snprintf(path, sizeof path, "%s/%s", f.dir, name);
     assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
 }
@@ -300,17 +300,17 @@ static void directories_go_with_it(void **state) {
     mark("gone");
     char path[300];
     snprintf(path, sizeof path, "%s/fresh", f.dir);
-    assert_int_equal(chmod(path, SYNTHLIST_BIRTH), 0);
+    assert_int_equal(chmod(path, PLACEHOLDERS_BIRTH), 0);
     snprintf(path, sizeof path, "%s/held", f.dir);
     int held = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(flock(held, LOCK_SH), 0);
     start_launched(&r, &l, "printf R >&4; sleep 1000");
-    record(l.list, SYNTHLIST_NOTED, "marked");
-    record(l.list, SYNTHLIST_NOTED, "fresh"); /* with the mark of its birth alone */
-    record(l.list, SYNTHLIST_NOTED, "other"); /* somebody else's: it has no mark */
-    record(l.list, SYNTHLIST_NOTED, "full");
-    record(l.list, SYNTHLIST_NOTED, "held"); /* of another sandbox, too */
-    record(l.list, SYNTHLIST_GONE, "gone");
+    record(l.list, PLACEHOLDERS_NOTED, "marked");
+    record(l.list, PLACEHOLDERS_NOTED, "fresh"); /* with the mark of its birth alone */
+    record(l.list, PLACEHOLDERS_NOTED, "other"); /* somebody else's: it has no mark */
+    record(l.list, PLACEHOLDERS_NOTED, "full");
+    record(l.list, PLACEHOLDERS_NOTED, "held"); /* of another sandbox, too */
+    record(l.list, PLACEHOLDERS_GONE, "gone");
     assert_true(proc_terminate(&r.p, 0));
     finish_launched(&r, &l);
     close(held);

@@ -673,7 +673,7 @@ static void unmask_base64(void **state) {
             for (size_t i = 0; i < n; i++)
                 text[i] = (char)(plain[i] ^ mask[(i + 3) % 4]);
             size_t most = base64_is_letter((char)c) ? n / 64 * 64 : n / 2 / 64 * 64;
-            size_t took = ws_unmask_base64(text, text, n, mask, 3);
+            size_t took = ws_mask_undo_base64(text, text, n, mask, 3);
             assert_int_equal(took, base64_avx2_usable() ? most : 0);
             struct err e = ERR_INIT;
             assert_int_equal(base64_decode(want, plain, took, &e), took / 4 * 3);
@@ -695,7 +695,7 @@ static void one_among_letters(void **state) {
             for (size_t i = 0; i < sizeof plain; i++)
                 masked[i] = (char)(plain[i] ^ mask[(i + 3) % 4]);
             dst = guard_tail(&memory, sizeof plain);
-            bool all = ws_unmask(dst, masked, sizeof plain, mask, 3);
+            bool all = ws_mask_undo(dst, masked, sizeof plain, mask, 3);
             assert_memory_equal(dst, plain, sizeof plain);
             assert_int_equal(all, base64_is_letter((char)c) && base64_avx2_usable());
         }

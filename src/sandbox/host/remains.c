@@ -1,6 +1,6 @@
 #include "sandbox/host/remains.h"
 
-#include "sandbox/host/synth.h"
+#include "sandbox/host/placeholder.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -13,25 +13,25 @@
 
 struct remains_list {
     struct list node;
-    struct synthlist *list;
+    struct placeholders *list;
     unsigned tries;
 };
 
 /* Whether the launcher lives: with its supervisor dead it is a child of ours until it is reaped. */
-static bool remains_is_used(const struct synthlist *l) {
+static bool remains_is_used(const struct placeholders *l) {
     pid_t pid = atomic_load(&l->launcher);
     return pid > 0 && waitid(P_PID, (id_t)pid, NULL, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
 /* True when there is nothing more to do about it. */
-static bool remains_sweep(struct synthlist *l) {
-    return !remains_is_used(l) && synth_sweep(l);
+static bool remains_sweep(struct placeholders *l) {
+    return !remains_is_used(l) && placeholder_sweep(l);
 }
 
 static void remains_free(struct remains *r, struct remains_list *e) {
     list_remove(&e->node);
     r->count--;
-    munmap(e->list, SYNTHLIST_BYTES);
+    munmap(e->list, PLACEHOLDERS_BYTES);
     free(e);
 }
 
@@ -65,12 +65,12 @@ void remains_init(struct remains *r, struct loop *loop) {
     list_init(&r->lists);
 }
 
-void remains_take(struct remains *r, struct synthlist *l) {
+void remains_take(struct remains *r, struct placeholders *l) {
     if (l == NULL)
         return;
     struct remains_list *e = remains_sweep(l) ? NULL : calloc(1, sizeof *e);
     if (e == NULL) {
-        munmap(l, SYNTHLIST_BYTES);
+        munmap(l, PLACEHOLDERS_BYTES);
         return;
     }
     if (r->count == REMAINS_MAX)

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * What sandboxes may have left on the host: lists of synthetic directories (base/synthlist.h) that
- * the server is the last one to know of.
+ * What sandboxes may have left on the host: lists of placeholder directories (base/placeholders.h)
+ * that the server is the last one to know of.
  *
  * When a supervisor was killed its launcher may still live, for a moment, and so may init, which
  * holds the launcher's locks until it has closed them. Such lists wait here, and are swept again,
@@ -9,7 +9,7 @@
  */
 
 #include "base/list.h"
-#include "base/synthlist.h"
+#include "base/placeholders.h"
 #include "loop/loop.h"
 
 #define REMAINS_MAX 1024 /* lists that wait; the oldest makes room */
@@ -31,4 +31,4 @@ void remains_fini(struct remains *r);
 
 /* Takes a list over, when its supervisor is gone: sweeps and frees it, now or later. NULL is
  * fine. */
-void remains_take(struct remains *r, struct synthlist *l);
+void remains_take(struct remains *r, struct placeholders *l);

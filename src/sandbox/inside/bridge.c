@@ -1,6 +1,6 @@
 #include "sandbox/inside/bridge.h"
 
-#include "sandbox/inside/bridge_model.h"
+#include "sandbox/inside/bridge_internal.h"
 #include "sandbox/policy/sys.h"
 
 #include <errno.h>
@@ -75,7 +75,7 @@ static void pair_drop(struct bridge *b, struct bridge_pair *p) {
 /* Begins to connect to the host. False: there is nobody. */
 static bool pair_connect(struct bridge *b, struct bridge_pair *p, bool v6) {
     struct sockaddr_storage a;
-    socklen_t n = bridge_address(v6, p->port, &a);
+    socklen_t n = bridge_listen_address(v6, p->port, &a);
     util_close_fd(&p->side[1].fd);
     int fd = socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)

@@ -1,6 +1,6 @@
 #include "sandbox/inside/bridge.h"
 
-#include "sandbox/inside/bridge_model.h"
+#include "sandbox/inside/bridge_internal.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #define LISTEN_QUEUE 64
 
-socklen_t bridge_address(bool v6, uint16_t port, struct sockaddr_storage *out) {
+socklen_t bridge_listen_address(bool v6, uint16_t port, struct sockaddr_storage *out) {
     memset(out, 0, sizeof *out);
     if (v6) {
         struct sockaddr_in6 *a = (struct sockaddr_in6 *)out;
@@ -34,7 +34,7 @@ static int listen_loopback_up(void) {
 
 static int listen_open(bool v6, uint16_t port) {
     struct sockaddr_storage a;
-    socklen_t n = bridge_address(v6, port, &a);
+    socklen_t n = bridge_listen_address(v6, port, &a);
     _cleanup_close_ int fd =
         socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&a, n) < 0 || listen(fd, LISTEN_QUEUE) < 0)

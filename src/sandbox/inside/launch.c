@@ -7,7 +7,7 @@
 #include "sandbox/inside/landlock.h"
 #include "sandbox/inside/layout.h"
 #include "sandbox/inside/network.h"
-#include "sandbox/host/synth.h"
+#include "sandbox/host/placeholder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -83,7 +83,7 @@ int launch_open_self(void) {
 /* The launcher's own state. */
 struct launch {
     struct init_shared *shared;
-    struct synthlist *list; /* or NULL */
+    struct placeholders *list; /* or NULL */
     struct arena arena;
     struct launch_request q;
     struct layout layout;
@@ -117,7 +117,7 @@ static int launch_read(struct launch *l) {
  * until now we would have been killed with it. In this order: who finds no pid in the list after
  * the supervisor's end need not wait for us.
  */
-static void launch_outlive(struct synthlist *list) {
+static void launch_outlive(struct placeholders *list) {
     atomic_store(&list->launcher, getpid());
     prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
 #ifdef EXEC_SERVER_STEPS
@@ -127,13 +127,15 @@ static void launch_outlive(struct synthlist *list) {
 
 /* The list of directories to remove afterwards; without one only we know them. */
 static void launch_map_list(struct launch *l) {
-    void *p = mmap(NULL, SYNTHLIST_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, LAUNCH_SYNTH_FD, 0);
+    void *p = mmap(NULL, PLACEHOLDERS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+                   LAUNCH_PLACEHOLDERS_FD, 0);
     if (p == MAP_FAILED)
-        p = mmap(NULL, SYNTHLIST_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        p = mmap(NULL, PLACEHOLDERS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                 0);
     l->list = p == MAP_FAILED ? NULL : p;
     if (l->list == NULL)
         return;
-    (void)madvise(p, SYNTHLIST_BYTES, MADV_DONTFORK); /* it is not for what runs inside */
+    (void)madvise(p, PLACEHOLDERS_BYTES, MADV_DONTFORK); /* it is not for what runs inside */
     launch_outlive(l->list);
 }
 
@@ -278,7 +280,7 @@ static void launch_clean(struct launch *l) {
     syscall(SYS_close_range, LAUNCH_CONTROL_FD + 1, ~0u, 0); /* with them the locks */
     step_reach(STEP_CLEANING);
     if (l->list != NULL)
-        synth_finish(l->list);
+        placeholder_finish(l->list);
     step_reach(STEP_CLEANED);
 }
 

@@ -11,7 +11,7 @@
  *     0, 1, 2   of the command
  *     3         the request (launch_request_memfd())
  *     4         one end of a SOCK_SEQPACKET pair, the control channel
- *     5         a memfd of SYNTHLIST_BYTES, zeroed (base/synthlist.h); may be missing
+ *     5         a memfd of PLACEHOLDERS_BYTES, zeroed (base/placeholders.h); may be missing
  *     6         an empty network namespace to share (backend_network()); may be missing
  *
  * To the server goes a packet, a struct launch_report: the command runs (its exec has succeeded),
@@ -23,9 +23,9 @@
  * nothing but send a descriptor along with its report, LAUNCH_CALLS has its answer in `error`.
  *
  * The launcher ends as the command ends: with its exit status or by its signal. When it is killed,
- * everything inside is killed with it; the synthetic directories in the list are then to be removed
- * by whoever shares it, when all its children are gone. When its parent dies, or on SIGTERM, it
- * kills everything inside, removes them itself, and ends.
+ * everything inside is killed with it; the placeholder directories in the list are then to be
+ * removed by whoever shares it, when all its children are gone. When its parent dies, or on
+ * SIGTERM, it kills everything inside, removes them itself, and ends.
  */
 
 #include "sandbox/policy/fault.h"
@@ -34,7 +34,7 @@
 
 #define LAUNCH_REQUEST_FD 3
 #define LAUNCH_CONTROL_FD 4
-#define LAUNCH_SYNTH_FD 5
+#define LAUNCH_PLACEHOLDERS_FD 5
 #define LAUNCH_NETWORK_FD 6
 
 enum launch_report_kind {

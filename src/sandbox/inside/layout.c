@@ -1,7 +1,7 @@
 #include "sandbox/inside/layout.h"
 
-#include "sandbox/inside/layout_model.h"
-#include "sandbox/host/synth.h"
+#include "sandbox/inside/layout_internal.h"
+#include "sandbox/host/placeholder.h"
 #include "sandbox/policy/sys.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static int layout_hold_place(struct layout_maker *m, struct rules_rule *rule) {
     const char *dir = layout_parent(m, rule->path);
     if (dir == NULL)
         return fault_os(m->f, FAULT_PROTECT, ENOMEM, "%s", rule->path);
-    int r = synth_make(m->list, dir, strrchr(rule->path, '/') + 1, &st);
+    int r = placeholder_make(m->list, dir, strrchr(rule->path, '/') + 1, &st);
     rule->empty = r > 0;
     if (r == -EEXIST) /* but not -EAGAIN: what nobody holds for us may be removed under our mount */
         r = lstat(rule->path, &st) < 0 ? -errno : 1;
@@ -61,10 +61,11 @@ static int layout_guards(struct layout_maker *m) {
 /* Holds the directory of a rule if it may be another sandbox's place that is not marked yet. */
 static int layout_hold_rule(struct layout_maker *m, struct rules_rule *rule) {
     struct stat st;
-    if (lstat(rule->path, &st) == 0 && !synth_may_be_place(str_of(rule->path), &st))
+    if (lstat(rule->path, &st) == 0 && !placeholder_may_be_place(str_of(rule->path), &st))
         return 0;
     const char *dir = layout_parent(m, rule->path);
-    int r = dir == NULL ? -ENOMEM : synth_make(m->list, dir, strrchr(rule->path, '/') + 1, &st);
+    int r =
+        dir == NULL ? -ENOMEM : placeholder_make(m->list, dir, strrchr(rule->path, '/') + 1, &st);
     if (r == -EEXIST) /* it has entries by now, so nobody can remove it */
         return 0;
     if (r <= 0)
@@ -112,7 +113,7 @@ static int layout_files(struct layout_maker *m) {
     return r == 0 ? layout_steps(m) : r;
 }
 
-int layout_build(const struct launch_request *q, struct synthlist *list, struct arena *a,
+int layout_build(const struct launch_request *q, struct placeholders *list, struct arena *a,
                  struct layout *out, struct fault *f) {
     const struct plan *p = &q->plan;
     *out = (struct layout){.access = arena_alloc(a, sizeof *out->access)};

@@ -6,7 +6,7 @@
  * here.
  */
 
-#include "base/synthlist.h"
+#include "base/placeholders.h"
 #include "sandbox/policy/access.h"
 #include "sandbox/policy/fault.h"
 #include "sandbox/host/launch_request.h"
@@ -47,6 +47,6 @@ struct layout {
     const char *cwd;       /* without links */
 };
 
-/* 0, or -errno with the fault noted. Memory comes from `a`. `list` as of synth_make(). */
-MUST_CHECK int layout_build(const struct launch_request *q, struct synthlist *list, struct arena *a,
-                            struct layout *out, struct fault *f);
+/* 0, or -errno with the fault noted. Memory comes from `a`. `list` as of placeholder_make(). */
+MUST_CHECK int layout_build(const struct launch_request *q, struct placeholders *list,
+                            struct arena *a, struct layout *out, struct fault *f);

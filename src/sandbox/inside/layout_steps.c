@@ -1,4 +1,4 @@
-#include "sandbox/inside/layout_model.h"
+#include "sandbox/inside/layout_internal.h"
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 #include "sandbox/inside/mounts.h"
 
 #include "sandbox/policy/casefold.h"
-#include "sandbox/inside/mounts_model.h"
+#include "sandbox/inside/mounts_internal.h"
 #include "sandbox/policy/sys.h"
 
 #include <errno.h>
@@ -273,7 +273,7 @@ static int mounts_all(struct mounts *m, int host_dev) {
     if (r == 0 && host_dev >= 0 && sys_attach(host_dev, m->root, "dev") < 0)
         r = fault_os(m->f, FAULT_DEV, errno, "the host's");
     if (r == 0)
-        r = mounts_dev(m);
+        r = mounts_system_dev(m);
     if (r == 0 && m->l->private_tmp)
         r = mounts_private_tmp(m);
     if (r == 0 && m->l->artificial)
@@ -284,7 +284,7 @@ static int mounts_all(struct mounts *m, int host_dev) {
             r = mounts_check_step(m, &m->l->steps[i]);
     }
     if (r == 0)
-        r = mounts_proc(m);
+        r = mounts_system_proc(m);
     if (r == 0)
         r = mounts_enter(m);
     bool globs = m->q->mode == LAUNCH_COMMAND && m->l->access->glob_count > 0;
@@ -294,7 +294,7 @@ static int mounts_all(struct mounts *m, int host_dev) {
 int mounts_build(const struct launch_request *q, const struct layout *l, struct fault *f) {
     struct mounts m = {.q = q, .l = l, .f = f, .root = -1, .masks = -1, .console = -1, .fds = -1};
     mode_t mask = umask(0);
-    int r = mounts_take_devices(&m);
+    int r = mounts_system_take_devices(&m);
     /* From now on nothing that is mounted here reaches the host, or the other way round. */
     if (r == 0 && sys_mount_setattr(AT_FDCWD, "/", 1, MOUNTS_SAFE, 0, MOUNTS_PRIVATE) < 0)
         r = fault_os(f, FAULT_MOUNT, errno, "private mounts");

@@ -1,4 +1,4 @@
-#include "sandbox/inside/mounts_model.h"
+#include "sandbox/inside/mounts_internal.h"
 
 #include "sandbox/policy/sys.h"
 
@@ -59,7 +59,7 @@ static int look_is_seen(struct look *l, int fd) {
         return fault_os(l->m->f, FAULT_GLOB, errno, "target of a link");
     path[n] = '\0';
     return n > 1 && path[0] == '/' && st.st_nlink > 0 && !locate_inside(path, "/proc") &&
-           !access_is_hidden(l->m->l->access, path);
+           !access_may_is_hidden(l->m->l->access, path);
 }
 
 /*
@@ -67,7 +67,7 @@ static int look_is_seen(struct look *l, int fd) {
  * it was found in, wherever that is by now. *fd is -1 if there is nothing: it is gone, or leads
  * nowhere. 0, or -errno with the fault noted.
  */
-static int look_open(struct look *l, const struct glob_match *f, int *fd) {
+static int look_open(struct look *l, const struct glob_run_match *f, int *fd) {
     *fd = openat(f->dir, f->name, O_PATH | O_CLOEXEC | (f->is_link ? 0 : O_NOFOLLOW));
     if (*fd < 0 && (errno == ENOMEM || errno == EMFILE || errno == ENFILE))
         return fault_os(l->m->f, FAULT_GLOB, errno, "%s", f->path);
@@ -80,13 +80,13 @@ static int look_open(struct look *l, const struct glob_match *f, int *fd) {
 }
 
 /* As glob_found_fn. */
-static int look_found(void *arg, const struct glob_match *f) {
+static int look_found(void *arg, const struct glob_run_match *f) {
     struct look *l = arg;
     if (++l->matches > GLOB_MATCHES_MAX)
         return fault_text(l->m->f, FAULT_GLOB,
                           "unreadable glob expansion for %s matched more than %d paths",
                           l->glob->dir, GLOB_MATCHES_MAX);
-    if (!f->is_link && access_is_hidden(l->m->l->access, f->path))
+    if (!f->is_link && access_may_is_hidden(l->m->l->access, f->path))
         return 0;
     _cleanup_close_ int place = -1;
     struct stat st;

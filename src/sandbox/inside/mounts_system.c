@@ -1,4 +1,4 @@
-#include "sandbox/inside/mounts_model.h"
+#include "sandbox/inside/mounts_internal.h"
 
 #include "sandbox/policy/sys.h"
 
@@ -70,7 +70,7 @@ static int system_take_null(struct mounts *m) {
     return 0;
 }
 
-int mounts_take_devices(struct mounts *m) {
+int mounts_system_take_devices(struct mounts *m) {
     char path[32];
     for (size_t i = 0; i < MOUNTS_NODES; i++) {
         snprintf(path, sizeof path, "/dev/%s", system_nodes[i]);
@@ -125,7 +125,7 @@ static int system_attach_devices(struct mounts *m, int dev) {
     return 0;
 }
 
-int mounts_dev(struct mounts *m) {
+int mounts_system_dev(struct mounts *m) {
     static const char *const options[] = {"mode", "0755", NULL};
     if (m->l->host_dev) {
         _cleanup_close_ int dev = openat(m->root, "dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -223,7 +223,7 @@ static int system_guard_proc(struct mounts *m, int proc) {
     return r == 0 ? system_hide_init(m, proc) : r;
 }
 
-int mounts_proc(struct mounts *m) {
+int mounts_system_proc(struct mounts *m) {
     if (m->q->plan.inherit_pids) {
         _cleanup_close_ int host = system_host_proc(m);
         if (host >= 0)

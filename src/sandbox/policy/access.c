@@ -1,9 +1,9 @@
 #include "sandbox/policy/access.h"
 
-#include "sandbox/policy/access_model.h"
+#include "sandbox/policy/access_internal.h"
 #include "sandbox/policy/casefold.h"
 #include "sandbox/policy/gitfile.h"
-#include "sandbox/host/synth.h"
+#include "sandbox/host/placeholder.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ static int make_refuse_kernel(const struct access_maker *m, const struct access_
 /* What is just a place held by another sandbox does not exist. */
 static void make_see_through(struct locate_result *at) {
     struct str reached = {at->path, at->existing};
-    if (at->state == LOCATE_BLOCKED || at->existing == 1 || !synth_is_place(reached, &at->st))
+    if (at->state == LOCATE_BLOCKED || at->existing == 1 || !placeholder_is_place(reached, &at->st))
         return;
     at->state = LOCATE_MISSING;
     while (at->existing > 1 && at->path[--at->existing] != '/')
@@ -178,7 +178,7 @@ static int make_protect(const struct access_maker *m, const char *root, const ch
     bool gitfile = error == 0 && S_ISREG(st.st_mode) && strcmp(name, ".git") == 0;
     if (named != NULL) /* the entry does the rest */
         return gitfile ? make_gitdir(m, root, path) : 0;
-    if (error == ENOENT || (error == 0 && synth_is_place(str_of(path), &st)))
+    if (error == ENOENT || (error == 0 && placeholder_is_place(str_of(path), &st)))
         return make_guard(m, path, NULL);
     if (error != 0) { /* what belongs to somebody else cannot be opened up by the command either */
         bool ours = stat(root, &st) < 0 || st.st_uid == geteuid();

@@ -49,7 +49,7 @@ MUST_CHECK int access_build(struct access *x, const struct plan *p, struct arena
                             struct fault *f);
 
 /* Gives back what is not in the arena. A sandbox keeps its policy as long as it lives. */
-void access_fini(struct access *x);
+void access_globs_fini(struct access *x);
 
 /* Refuses an entry that leads over a link the command can replace, or cannot be followed. */
 MUST_CHECK int access_check_links(const struct access *x, const struct access_item *item,
@@ -84,20 +84,20 @@ struct access_query {
 MUST_CHECK int access_may(struct access *x, const struct access_query *q);
 
 /* What the rules say of a path, also where case is ignored. */
-enum rules_region access_region(const struct access *x, const char *path);
+enum rules_region access_may_region(const struct access *x, const char *path);
 
 /* Whether a file, or a link, with that path matches a denied pattern. Without memory it does. */
-bool access_matches(const struct access *x, const char *path);
+bool access_globs_matches(const struct access *x, const char *path);
 
 /* Whether a path is denied where nothing is to be seen: that is said, whether it exists or not. */
-bool access_is_unseen(const struct access *x, const char *path);
+bool access_may_is_unseen(const struct access *x, const char *path);
 
 /* Whether nothing is to be seen at a path. */
-bool access_is_hidden(const struct access *x, const char *path);
+bool access_may_is_hidden(const struct access *x, const char *path);
 
 /*
  * What holds the place of something missing, of which `existing` bytes of the path exist, for a
  * call that needs it to be there: -ENOENT, -EACCES or -EROFS.
  */
-int access_missing(const struct access *x, enum access_need need, const char *path,
-                   size_t existing);
+int access_may_missing(const struct access *x, enum access_need need, const char *path,
+                       size_t existing);

@@ -1,4 +1,4 @@
-#include "sandbox/policy/access_model.h"
+#include "sandbox/policy/access_internal.h"
 
 #include "sandbox/policy/casefold.h"
 
@@ -108,7 +108,7 @@ int access_globs(struct access *x, const struct plan *p, struct fault *f) {
     return r;
 }
 
-void access_fini(struct access *x) {
+void access_globs_fini(struct access *x) {
     for (size_t i = 0; i < x->glob_count; i++)
         glob_set_fini(&x->globs[i].set);
     if (x->targets != NULL)
@@ -129,24 +129,24 @@ static const char *globs_rest(const struct access_glob *glob, const char *path) 
     return inside && path[1] != '\0' ? path : NULL;
 }
 
-bool access_matches(const struct access *x, const char *path) {
+bool access_globs_matches(const struct access *x, const char *path) {
     for (size_t i = 0; i < x->glob_count; i++) {
         const struct access_glob *glob = &x->globs[i];
         const char *rest = globs_rest(glob, path);
         if (rest == NULL)
             continue;
         bool deep = glob->max_depth > 0 && locate_depth(rest) > glob->max_depth;
-        if (!deep && glob_match(&glob->set, rest + 1) != 0)
+        if (!deep && glob_run_match(&glob->set, rest + 1) != 0)
             return true;
     }
     return false;
 }
 
-static int globs_found(void *arg, const struct glob_match *m) {
+static int globs_found(void *arg, const struct glob_run_match *m) {
     return !m->unlistable && locate_inside(m->path, arg);
 }
 
-bool access_holds_match(const struct access *x, const char *dir) {
+bool access_globs_hold_match(const struct access *x, const char *dir) {
     size_t budget = GLOB_ENTRIES_MAX;
     for (size_t i = 0; i < x->glob_count; i++) {
         const struct access_glob *glob = &x->globs[i];
@@ -181,7 +181,7 @@ static int targets_add(struct access_targets *l, const char *path) {
     return 0;
 }
 
-static int targets_found(void *arg, const struct glob_match *m) {
+static int targets_found(void *arg, const struct glob_run_match *m) {
     struct access *x = arg;
     _cleanup_arena_ struct arena a = ARENA_INIT(GLOBS_WALK_MAX);
     struct locate_result at;
@@ -190,7 +190,7 @@ static int targets_found(void *arg, const struct glob_match *m) {
     int r = locate_path(m->path, &a, &at);
     if (r < 0 || at.state != LOCATE_FOUND)
         return r == -ENOMEM ? r : 0;
-    if (access_is_hidden(x, at.path) || strcmp(at.path, "/") == 0 ||
+    if (access_may_is_hidden(x, at.path) || strcmp(at.path, "/") == 0 ||
         locate_inside(at.path, "/proc"))
         return 0;
     return targets_add(x->targets, at.path);
@@ -232,7 +232,7 @@ static void targets_look(struct access *x) {
     l->due = end + MAX((uint64_t)GLOBS_LINKS_MS * 1000000, 20 * (end - began));
 }
 
-bool access_is_target(struct access *x, const char *path) {
+bool access_globs_is_target(struct access *x, const char *path) {
     char prefix[PATH_MAX];
     const char *key = prefix;
     size_t n = strlen(path);

@@ -1,4 +1,4 @@
-#include "sandbox/policy/access_model.h"
+#include "sandbox/policy/access_internal.h"
 
 #include "sandbox/policy/casefold.h"
 
@@ -17,7 +17,7 @@ static const struct rules_rule *may_folded(const struct access *x, const char *p
     return found;
 }
 
-enum rules_region access_region(const struct access *x, const char *path) {
+enum rules_region access_may_region(const struct access *x, const char *path) {
     enum rules_region region = rules_region(&x->rules, path);
     const struct rules_rule *folded = may_folded(x, path);
     if (folded == NULL || region == RULES_DENY)
@@ -93,12 +93,12 @@ static bool may_be_on_the_way(const struct access *x, const char *path) {
 static int may_take(const struct access *x, const struct access_query *q) {
     bool above = rules_region_above(&x->rules, q->path) == RULES_WRITE;
     if (may_be_named(x, q->path))
-        return above && access_region(x, q->path) == RULES_WRITE ? -EBUSY : -EROFS;
+        return above && access_may_region(x, q->path) == RULES_WRITE ? -EBUSY : -EROFS;
     if (!q->tree || !S_ISDIR(q->mode))
         return 0;
     if (may_has_rule_below(x, q->path))
         return -EBUSY;
-    return access_holds_match(x, q->path) ? -EACCES : 0;
+    return access_globs_hold_match(x, q->path) ? -EACCES : 0;
 }
 
 /* What the kernel says by itself: there is a directory already, or nothing to take. */
@@ -113,7 +113,7 @@ static int may_change(const struct access *x, const struct access_query *q) {
         return -EROFS;
     if (locate_inside(q->path, "/dev"))
         return 0;
-    switch (access_region(x, q->path)) {
+    switch (access_may_region(x, q->path)) {
     case RULES_READ: {
         bool file = S_ISREG(q->mode) && may_be_named(x, q->path);
         return !file && q->is_readonly != NULL && q->is_readonly(q->arg) ? 0 : -EROFS;
@@ -126,7 +126,7 @@ static int may_change(const struct access *x, const struct access_query *q) {
 }
 
 static int may_read(const struct access *x, const struct access_query *q) {
-    if (access_region(x, q->path) != RULES_DENY)
+    if (access_may_region(x, q->path) != RULES_DENY)
         return 0;
     if (S_ISDIR(q->mode) && may_be_between(x, q->path))
         return 0; /* it has nothing but names that lead to what is granted */
@@ -142,12 +142,12 @@ int access_may(struct access *x, const struct access_query *q) {
         r = may_take(x, q);
     if (r < 0 || may_be_idle(q))
         return r;
-    if (!S_ISDIR(q->mode) && q->need != ACCESS_MAKE && access_matches(x, q->path))
+    if (!S_ISDIR(q->mode) && q->need != ACCESS_MAKE && access_globs_matches(x, q->path))
         return -EACCES;
-    return access_is_target(x, q->path) ? -EACCES : 0;
+    return access_globs_is_target(x, q->path) ? -EACCES : 0;
 }
 
-bool access_is_unseen(const struct access *x, const char *path) {
+bool access_may_is_unseen(const struct access *x, const char *path) {
     const struct rules_rule *rule = rules_exact(&x->rules, path);
     if (rule == NULL)
         rule = rules_above(&x->rules, path);
@@ -156,19 +156,19 @@ bool access_is_unseen(const struct access *x, const char *path) {
            !may_has_rule_below(x, rule->path);
 }
 
-bool access_is_hidden(const struct access *x, const char *path) {
-    enum rules_region region = access_region(x, path);
+bool access_may_is_hidden(const struct access *x, const char *path) {
+    enum rules_region region = access_may_region(x, path);
     return region == RULES_INVISIBLE || region == RULES_DENY;
 }
 
-int access_missing(const struct access *x, enum access_need need, const char *path,
-                   size_t existing) {
+int access_may_missing(const struct access *x, enum access_need need, const char *path,
+                       size_t existing) {
     const struct rules_rule *rule = rules_above(&x->rules, path);
     const struct rules_rule *folded = may_folded(x, path);
     if (folded != NULL && (rule == NULL || locate_depth(folded->path) > locate_depth(rule->path)))
         rule = folded;
     bool change = need != ACCESS_READ && need != ACCESS_LOOK;
-    if (access_is_unseen(x, path))
+    if (access_may_is_unseen(x, path))
         return -EACCES;
     if (!change || need == ACCESS_TAKE || rule == NULL || rule->access == PLAN_WRITE ||
         strlen(rule->path) <= existing)

@@ -51,7 +51,7 @@ static int parse_fail(struct glob_parser *g, const char *why) {
 }
 
 /* Appends a node; its number or -ENOMEM. */
-static int64_t parse_node(struct glob_parser *g, enum glob_op op, uint32_t arg) {
+static int64_t star_parse_node(struct glob_parser *g, enum glob_op op, uint32_t arg) {
     struct glob_set *s = g->s;
     if (s->node_count == s->node_cap) {
         size_t cap = MAX(64u, s->node_cap * 2);
@@ -65,8 +65,8 @@ static int64_t parse_node(struct glob_parser *g, enum glob_op op, uint32_t arg) 
     return (int64_t)s->node_count++;
 }
 
-static int parse_add(struct glob_parser *g, enum glob_op op, uint32_t arg) {
-    int64_t n = parse_node(g, op, arg);
+static int star_parse_add(struct glob_parser *g, enum glob_op op, uint32_t arg) {
+    int64_t n = star_parse_node(g, op, arg);
     return n < 0 ? (int)n : 0;
 }
 
@@ -104,7 +104,7 @@ static int parse_class(struct glob_parser *g, const char *close) {
             return parse_fail(g, "invalid range; its first character comes after its last");
         }
     }
-    int64_t n = parse_node(g, negated ? GLOB_NOT_CLASS : GLOB_CLASS, count);
+    int64_t n = star_parse_node(g, negated ? GLOB_NOT_CLASS : GLOB_CLASS, count);
     if (n < 0) {
         free(ranges);
         return (int)n;
@@ -121,14 +121,14 @@ static int parse_stars(struct glob_parser *g, bool at_start) {
         g->p++;
     bool whole = g->p - p == 2 && at_start;
     if (whole && g->p == g->end)
-        return parse_add(g, GLOB_DEEP, 0);
+        return star_parse_add(g, GLOB_DEEP, 0);
     if (!whole || *g->p != '/')
-        return parse_add(g, GLOB_STAR, 0);
+        return star_parse_add(g, GLOB_STAR, 0);
     g->p++;
-    int64_t split = parse_node(g, GLOB_SPLIT, 0);
-    int r = split < 0 ? (int)split : parse_add(g, GLOB_DEEP, 0);
+    int64_t split = star_parse_node(g, GLOB_SPLIT, 0);
+    int r = split < 0 ? (int)split : star_parse_add(g, GLOB_DEEP, 0);
     if (r == 0)
-        r = parse_add(g, GLOB_CHAR, '/');
+        r = star_parse_add(g, GLOB_CHAR, '/');
     if (r == 0)
         g->s->nodes[split].arg = (uint32_t)g->s->node_count;
     return r;
@@ -143,7 +143,7 @@ static int parse_braces(struct glob_parser *g, bool at_start) {
     if (++g->nest > GLOB_NEST_MAX)
         return parse_fail(g, "too many nested alternate groups");
     for (;;) {
-        int64_t split = parse_node(g, GLOB_SPLIT, 0);
+        int64_t split = star_parse_node(g, GLOB_SPLIT, 0);
         int r = split < 0 ? (int)split : parse_sequence(g, at_start);
         if (r < 0)
             return r;
@@ -152,7 +152,7 @@ static int parse_braces(struct glob_parser *g, bool at_start) {
                                  "'[{]'?)");
         bool last = *g->p++ == '}';
         if (!last) {
-            jumps = parse_node(g, GLOB_JUMP, (uint32_t)jumps);
+            jumps = star_parse_node(g, GLOB_JUMP, (uint32_t)jumps);
             if (jumps < 0)
                 return (int)jumps;
         }
@@ -173,7 +173,7 @@ static int parse_one(struct glob_parser *g, bool at_start) {
     const char *close;
     switch (*g->p) {
     case '*': return parse_stars(g, at_start);
-    case '?': g->p++; return parse_add(g, GLOB_ANY, 0);
+    case '?': g->p++; return star_parse_add(g, GLOB_ANY, 0);
     case '{': return parse_braces(g, at_start);
     case '[':
         close = parse_class_end(g->p, g->end);
@@ -187,7 +187,7 @@ static int parse_one(struct glob_parser *g, bool at_start) {
         break;
     default: break;
     }
-    return parse_add(g, GLOB_CHAR, glob_char(&g->p, g->end));
+    return star_parse_add(g, GLOB_CHAR, glob_char(&g->p, g->end));
 }
 
 /* Up to the end, or to the ',' or '}' of the braces it stands in. */
@@ -245,7 +245,7 @@ int glob_add(struct glob_set *s, const char *pattern, const char **why) {
     if (r == 0)
         r = parse_sequence(&g, true);
     if (r == 0)
-        r = parse_add(&g, GLOB_END, 0);
+        r = star_parse_add(&g, GLOB_END, 0);
     if (r < 0) {
         parse_undo(s);
         *why = g.why;

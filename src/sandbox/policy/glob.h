@@ -44,10 +44,10 @@ void glob_set_fini(struct glob_set *s);
 MUST_CHECK int glob_add(struct glob_set *s, const char *pattern, const char **why);
 
 /* Whether the relative path matches: 0 or 1; -ENOMEM. */
-MUST_CHECK int glob_match(const struct glob_set *s, const char *path);
+MUST_CHECK int glob_run_match(const struct glob_set *s, const char *path);
 
 /* A match. */
-struct glob_match {
+struct glob_run_match {
     int dir;          /* the directory it is in, open; AT_FDCWD with a full path as `name` */
     const char *name; /* in that directory */
     const char *path; /* absolute; how it was reached, whatever its directories are called by now */
@@ -57,7 +57,7 @@ struct glob_match {
 };
 
 /* Not 0 ends the expansion with that result. */
-typedef int glob_found_fn(void *arg, const struct glob_match *m);
+typedef int glob_found_fn(void *arg, const struct glob_run_match *m);
 
 /* A directory, open as fd, is about to be read. 0; 1: it is left out; -errno ends the expansion. */
 typedef int glob_enter_fn(void *arg, int fd, const char *path);

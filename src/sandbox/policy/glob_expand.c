@@ -20,7 +20,7 @@ struct glob_walk {
 
 static int walk_found(struct glob_walk *w, int dir, const char *name, bool is_link,
                       bool unlistable) {
-    const struct glob_match m = {dir, name, w->path, is_link, unlistable};
+    const struct glob_run_match m = {dir, name, w->path, is_link, unlistable};
     return w->v->found(w->v->arg, &m);
 }
 

@@ -141,7 +141,7 @@ void glob_run_load(struct glob_run *r, const struct glob_at *at) {
     r->now_count = at->count;
 }
 
-int glob_match(const struct glob_set *s, const char *path) {
+int glob_run_match(const struct glob_set *s, const char *path) {
     struct glob_run r;
     int result = glob_run_init(&r, s);
     if (result < 0)

@@ -1,7 +1,7 @@
 #include "sandbox/policy/profile.h"
 
 #include "json/jsondec.h"
-#include "sandbox/policy/profile_model.h"
+#include "sandbox/policy/profile_internal.h"
 
 #include <errno.h>
 
@@ -72,7 +72,8 @@ static int profile_is_not_narrowed(const struct profile *p, struct arena *a) {
         const struct profile_entry *entry = &p->entries[i];
         if (entry_is_idle(entry) || (entry->target == PROFILE_ROOT && entry->access == PLAN_READ))
             continue;
-        bool odd = entry->target == PROFILE_PROJECT_ROOTS && profile_subpath_is_odd(entry->text);
+        bool odd =
+            entry->target == PROFILE_PROJECT_ROOTS && profile_plan_subpath_is_odd(entry->text);
         if (entry->access == PLAN_DENY ||
             ((odd || entry->target == PROFILE_GLOB) && entry->access == PLAN_READ))
             return 0;
@@ -109,7 +110,7 @@ int profile_decode(const struct json_node *v, enum profile_call call, struct are
     struct profile_decoder d = {.p = p, .a = a, .e = e};
     int r = -ENOMEM;
     if (p != NULL)
-        r = profile_is_legacy(v) ? profile_legacy(&d, v) : profile_wire(&d, v);
+        r = profile_legacy_is(v) ? profile_legacy(&d, v) : profile_decode_wire(&d, v);
     if (r == 0)
         r = profile_conclude(p, a);
     if (r == -ENOMEM)

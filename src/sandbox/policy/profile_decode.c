@@ -1,4 +1,4 @@
-#include "sandbox/policy/profile_model.h"
+#include "sandbox/policy/profile_internal.h"
 
 #include "base/uri.h"
 #include "json/jsondec.h"
@@ -6,7 +6,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-int profile_type_error(struct profile_decoder *d, const struct json_node *v, const char *expected) {
+int profile_decode_type_error(struct profile_decoder *d, const struct json_node *v,
+                              const char *expected) {
     if (!d->buffered || v->type != JSON_NUMBER)
         return jsondec_type_error(v, expected, d->e);
     bool integer = memchr(v->p, '.', v->n) == NULL && memchr(v->p, 'e', v->n) == NULL &&
@@ -15,25 +16,25 @@ int profile_type_error(struct profile_decoder *d, const struct json_node *v, con
                    integer ? "integer" : "floating point", (int)MIN(v->n, 64u), v->p, expected);
 }
 
-int profile_variant(struct profile_decoder *d, const struct json_node *v,
-                    const char *const *variants, size_t count) {
+int profile_decode_variant(struct profile_decoder *d, const struct json_node *v,
+                           const char *const *variants, size_t count) {
     if (v->type == JSON_NUMBER)
-        return profile_type_error(d, v, "string or map");
+        return profile_decode_type_error(d, v, "string or map");
     return jsondec_variant(v, variants, count, d->e);
 }
 
-int profile_tag(struct profile_decoder *d, const struct json_node *v, const char *tag,
-                const char *name, const char *const *variants, size_t count) {
+int profile_decode_tag(struct profile_decoder *d, const struct json_node *v, const char *tag,
+                       const char *name, const char *const *variants, size_t count) {
     if (v->type != JSON_OBJECT) {
         char expected[96];
         snprintf(expected, sizeof expected, "internally tagged enum %s", name);
-        return profile_type_error(d, v, expected);
+        return profile_decode_type_error(d, v, expected);
     }
     const struct json_node *value = json_get(v, tag);
     if (value == NULL)
         return err_set(d->e, ERR_INVALID_PARAMS, "missing field `%s`", tag);
     if (value->type != JSON_STRING)
-        return profile_type_error(d, value, "variant identifier");
+        return profile_decode_type_error(d, value, "variant identifier");
     return jsondec_variant(value, variants, count, d->e);
 }
 
@@ -46,8 +47,8 @@ static const struct profile_member *profile_find(const struct profile_member *ta
     return NULL;
 }
 
-int profile_members(struct profile_decoder *d, const struct json_node *v,
-                    const struct profile_member *table, size_t count, void *out) {
+int profile_decode_members(struct profile_decoder *d, const struct json_node *v,
+                           const struct profile_member *table, size_t count, void *out) {
     json_for_each_member(k, v) {
         const struct profile_member *m = profile_find(table, count, json_str(k));
         if (m == NULL || (m->nullable && k[1].type == JSON_NULL))
@@ -63,16 +64,16 @@ int profile_members(struct profile_decoder *d, const struct json_node *v,
     return 0;
 }
 
-int profile_get_text(struct profile_decoder *d, const struct json_node *v, void *out) {
+int profile_decode_text(struct profile_decoder *d, const struct json_node *v, void *out) {
     if (v->type != JSON_STRING)
-        return profile_type_error(d, v, "a string");
+        return profile_decode_type_error(d, v, "a string");
     *(struct str *)out = json_str(v);
     return 0;
 }
 
-int profile_get_bool(struct profile_decoder *d, const struct json_node *v, void *out) {
+int profile_decode_bool(struct profile_decoder *d, const struct json_node *v, void *out) {
     if (v->type != JSON_TRUE && v->type != JSON_FALSE)
-        return profile_type_error(d, v, "a boolean");
+        return profile_decode_type_error(d, v, "a boolean");
     *(bool *)out = v->type == JSON_TRUE;
     return 0;
 }
@@ -86,9 +87,9 @@ static int profile_count_text(struct profile_decoder *d, size_t n) {
     return 0;
 }
 
-int profile_get_path(struct profile_decoder *d, const struct json_node *v, void *out) {
+int profile_decode_path(struct profile_decoder *d, const struct json_node *v, void *out) {
     if (v->type != JSON_STRING)
-        return profile_type_error(d, v, "a string");
+        return profile_decode_type_error(d, v, "a string");
     _cleanup_err_ struct err why = ERR_INIT;
     _cleanup_free_ char *native = NULL;
     struct profile_path path = {0};
@@ -120,7 +121,7 @@ struct profile_paths {
 static int profile_get_paths(struct profile_decoder *d, const struct json_node *v, void *out) {
     struct profile_paths *list = out;
     if (v->type != JSON_ARRAY)
-        return profile_type_error(d, v, "a sequence");
+        return profile_decode_type_error(d, v, "a sequence");
     if (v->count > PROFILE_ROOTS_MAX)
         return err_set(d->e, ERR_INVALID_PARAMS, "the sandbox has more than %d paths in a list",
                        PROFILE_ROOTS_MAX);
@@ -129,14 +130,14 @@ static int profile_get_paths(struct profile_decoder *d, const struct json_node *
     if (list->items == NULL)
         return -ENOMEM;
     json_for_each(item, v) {
-        int r = profile_get_path(d, item, &list->items[list->count++]);
+        int r = profile_decode_path(d, item, &list->items[list->count++]);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-int profile_add(struct profile_decoder *d, struct profile_entry entry) {
+int profile_decode_add(struct profile_decoder *d, struct profile_entry entry) {
     struct profile *p = d->p;
     if (p->entry_count == PLAN_ENTRIES_MAX)
         return err_set(d->e, ERR_INVALID_PARAMS, "the sandbox has more than %d entries",
@@ -164,12 +165,12 @@ int profile_add(struct profile_decoder *d, struct profile_entry entry) {
     return 0;
 }
 
-int profile_get_depth(struct profile_decoder *d, const struct json_node *v, void *out) {
+int profile_decode_depth(struct profile_decoder *d, const struct json_node *v, void *out) {
     (void)out;
     uint64_t n;
     int r = v->type == JSON_NUMBER ? json_u64(v, &n) : -EINVAL;
     if (r == -EINVAL)
-        return profile_type_error(d, v, "a nonzero usize");
+        return profile_decode_type_error(d, v, "a nonzero usize");
     if (r < 0 || n == 0)
         return err_set(d->e, ERR_INVALID_PARAMS,
                        "invalid value: integer `%.*s`, expected a nonzero usize",
@@ -186,19 +187,19 @@ struct profile_where {
 };
 
 static int where_path(struct profile_decoder *d, const struct json_node *v, void *out) {
-    return profile_get_path(d, v, &((struct profile_where *)out)->path);
+    return profile_decode_path(d, v, &((struct profile_where *)out)->path);
 }
 
 static int where_pattern(struct profile_decoder *d, const struct json_node *v, void *out) {
-    return profile_get_text(d, v, &((struct profile_where *)out)->pattern);
+    return profile_decode_text(d, v, &((struct profile_where *)out)->pattern);
 }
 
 static int where_subpath(struct profile_decoder *d, const struct json_node *v, void *out) {
-    return profile_get_text(d, v, &((struct profile_where *)out)->subpath);
+    return profile_decode_text(d, v, &((struct profile_where *)out)->subpath);
 }
 
 static int where_token(struct profile_decoder *d, const struct json_node *v, void *out) {
-    return profile_get_text(d, v, &((struct profile_where *)out)->token);
+    return profile_decode_text(d, v, &((struct profile_where *)out)->token);
 }
 
 static int where_special(struct profile_decoder *d, const struct json_node *v, void *out) {
@@ -212,14 +213,14 @@ static int where_special(struct profile_decoder *d, const struct json_node *v, v
     static const struct profile_member unknown[] = {{"path", true, false, where_token},
                                                     {"subpath", false, true, where_subpath}};
     struct profile_where *where = out;
-    int i = profile_tag(d, v, "kind", "FileSystemSpecialPath", kinds, ARRAY_LEN(kinds));
+    int i = profile_decode_tag(d, v, "kind", "FileSystemSpecialPath", kinds, ARRAY_LEN(kinds));
     if (i < 0)
         return i;
     where->special = targets[i];
     if (where->special == PROFILE_PROJECT_ROOTS)
-        return profile_members(d, v, roots, ARRAY_LEN(roots), where);
+        return profile_decode_members(d, v, roots, ARRAY_LEN(roots), where);
     if (where->special == PROFILE_UNKNOWN)
-        return profile_members(d, v, unknown, ARRAY_LEN(unknown), where);
+        return profile_decode_members(d, v, unknown, ARRAY_LEN(unknown), where);
     return 0;
 }
 
@@ -231,10 +232,10 @@ static int entry_path(struct profile_decoder *d, const struct json_node *v, void
                                                     {"value", true, false, where_special}};
     struct profile_entry *entry = out;
     struct profile_where where = {0};
-    int type = profile_tag(d, v, "type", "ExecFileSystemPath", types, ARRAY_LEN(types));
+    int type = profile_decode_tag(d, v, "type", "ExecFileSystemPath", types, ARRAY_LEN(types));
     if (type < 0)
         return type;
-    int r = profile_members(d, v, &members[type], 1, &where);
+    int r = profile_decode_members(d, v, &members[type], 1, &where);
     if (r < 0)
         return r;
     entry->target = type == 0 ? PROFILE_PATH : type == 1 ? PROFILE_GLOB : where.special;
@@ -249,7 +250,7 @@ static int entry_path(struct profile_decoder *d, const struct json_node *v, void
 static int entry_access(struct profile_decoder *d, const struct json_node *v, void *out) {
     static const char *const names[] = {"read", "write", "deny", "none"};
     static const enum plan_access values[] = {PLAN_READ, PLAN_WRITE, PLAN_DENY, PLAN_DENY};
-    int i = profile_variant(d, v, names, ARRAY_LEN(names));
+    int i = profile_decode_variant(d, v, names, ARRAY_LEN(names));
     if (i >= 0)
         ((struct profile_entry *)out)->access = values[i];
     return MIN(i, 0);
@@ -258,55 +259,55 @@ static int entry_access(struct profile_decoder *d, const struct json_node *v, vo
 static int entry_missing(struct profile_decoder *d, const struct json_node *v, void *out) {
     (void)out;
     static const char *const names[] = {"skip"};
-    return MIN(profile_variant(d, v, names, ARRAY_LEN(names)), 0);
+    return MIN(profile_decode_variant(d, v, names, ARRAY_LEN(names)), 0);
 }
 
-int profile_get_entries(struct profile_decoder *d, const struct json_node *v, void *out) {
+int profile_decode_entries(struct profile_decoder *d, const struct json_node *v, void *out) {
     (void)out;
     static const struct profile_member members[] = {
         {"path", true, false, entry_path},
         {"access", true, false, entry_access},
         {"missing_path_behavior", false, true, entry_missing}};
     if (v->type != JSON_ARRAY)
-        return profile_type_error(d, v, "a sequence");
+        return profile_decode_type_error(d, v, "a sequence");
     json_for_each(item, v) {
         struct profile_entry entry = {0};
         if (item->type != JSON_OBJECT)
-            return profile_type_error(d, item, "struct ExecFileSystemSandboxEntry");
-        int r = profile_members(d, item, members, ARRAY_LEN(members), &entry);
+            return profile_decode_type_error(d, item, "struct ExecFileSystemSandboxEntry");
+        int r = profile_decode_members(d, item, members, ARRAY_LEN(members), &entry);
         if (r == 0)
-            r = profile_add(d, entry);
+            r = profile_decode_add(d, entry);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-int profile_get_network(struct profile_decoder *d, const struct json_node *v, void *out) {
+int profile_decode_network(struct profile_decoder *d, const struct json_node *v, void *out) {
     static const char *const names[] = {"restricted", "enabled"};
-    int i = profile_variant(d, v, names, ARRAY_LEN(names));
+    int i = profile_decode_variant(d, v, names, ARRAY_LEN(names));
     if (i >= 0)
         *(bool *)out = i == 1;
     return MIN(i, 0);
 }
 
 static int managed_network(struct profile_decoder *d, const struct json_node *v, void *out) {
-    return profile_get_network(d, v, &((struct profile *)out)->network);
+    return profile_decode_network(d, v, &((struct profile *)out)->network);
 }
 
 static int managed_files(struct profile_decoder *d, const struct json_node *v, void *out) {
     static const char *const types[] = {"restricted", "unrestricted"};
     static const struct profile_member members[] = {
-        {"entries", true, false, profile_get_entries},
-        {"glob_scan_max_depth", false, true, profile_get_depth}};
-    int type =
-        profile_tag(d, v, "type", "ExecManagedFileSystemPermissions", types, ARRAY_LEN(types));
+        {"entries", true, false, profile_decode_entries},
+        {"glob_scan_max_depth", false, true, profile_decode_depth}};
+    int type = profile_decode_tag(d, v, "type", "ExecManagedFileSystemPermissions", types,
+                                  ARRAY_LEN(types));
     if (type < 0)
         return type;
     if (type == 1)
         return 0;
     ((struct profile *)out)->kind = PROFILE_RESTRICTED;
-    return profile_members(d, v, members, ARRAY_LEN(members), out);
+    return profile_decode_members(d, v, members, ARRAY_LEN(members), out);
 }
 
 /* The object `permissions` with its tag. */
@@ -316,12 +317,12 @@ static int profile_tagged(struct profile_decoder *d, const struct json_node *v) 
     static const struct profile_member members[] = {{"file_system", true, false, managed_files},
                                                     {"network", true, false, managed_network}};
     d->buffered = v->type != JSON_OBJECT;
-    int type = profile_tag(d, v, "type", "ExecPermissionProfile", types, ARRAY_LEN(types));
+    int type = profile_decode_tag(d, v, "type", "ExecPermissionProfile", types, ARRAY_LEN(types));
     d->buffered = true;
     if (type == MANAGED)
-        return profile_members(d, v, members, ARRAY_LEN(members), d->p);
+        return profile_decode_members(d, v, members, ARRAY_LEN(members), d->p);
     if (type == EXTERNAL)
-        return profile_members(d, v, &members[1], 1, d->p);
+        return profile_decode_members(d, v, &members[1], 1, d->p);
     if (type == DISABLED)
         d->p->network = true;
     return MIN(type, 0);
@@ -336,7 +337,7 @@ struct profile_wire_context {
 
 static int wire_permissions(struct profile_decoder *d, const struct json_node *v, void *out) {
     (void)out;
-    int r = profile_is_untagged(v) ? profile_untagged(d, v) : profile_tagged(d, v);
+    int r = profile_legacy_is_untagged(v) ? profile_legacy_untagged(d, v) : profile_tagged(d, v);
     d->buffered = false;
     return r;
 }
@@ -345,11 +346,11 @@ static int wire_override(struct profile_decoder *d, const struct json_node *v, v
     (void)out;
     static const char *const names[] = {"noOverride", "escalatedSandboxWithRestrictions",
                                         "bypassSandboxFirstAttempt"};
-    return MIN(profile_variant(d, v, names, ARRAY_LEN(names)), 0);
+    return MIN(profile_decode_variant(d, v, names, ARRAY_LEN(names)), 0);
 }
 
 static int wire_cwd(struct profile_decoder *d, const struct json_node *v, void *out) {
-    return profile_get_path(d, v, &((struct profile_wire_context *)out)->cwd);
+    return profile_decode_path(d, v, &((struct profile_wire_context *)out)->cwd);
 }
 
 static int wire_roots(struct profile_decoder *d, const struct json_node *v, void *out) {
@@ -358,7 +359,7 @@ static int wire_roots(struct profile_decoder *d, const struct json_node *v, void
 }
 
 static int wire_policy_cwd(struct profile_decoder *d, const struct json_node *v, void *out) {
-    return profile_get_path(d, v, &((struct profile_wire_context *)out)->policy_cwd);
+    return profile_decode_path(d, v, &((struct profile_wire_context *)out)->policy_cwd);
 }
 
 static int wire_policy_roots(struct profile_decoder *d, const struct json_node *v, void *out) {
@@ -369,16 +370,16 @@ static int wire_policy(struct profile_decoder *d, const struct json_node *v, voi
     static const struct profile_member members[] = {
         {"cwd", false, true, wire_policy_cwd}, {"workspaceRoots", false, false, wire_policy_roots}};
     if (v->type != JSON_OBJECT)
-        return profile_type_error(d, v, "struct WireFileSystemPolicyContext");
+        return profile_decode_type_error(d, v, "struct WireFileSystemPolicyContext");
     ((struct profile_wire_context *)out)->policy_context = true;
-    return profile_members(d, v, members, ARRAY_LEN(members), out);
+    return profile_decode_members(d, v, members, ARRAY_LEN(members), out);
 }
 
 /* Without effect here; only the shape counts. */
 static int wire_home(struct profile_decoder *d, const struct json_node *v, void *out) {
     (void)out;
     struct profile_path ignored;
-    return profile_get_path(d, v, &ignored);
+    return profile_decode_path(d, v, &ignored);
 }
 
 static int wire_temporary(struct profile_decoder *d, const struct json_node *v, void *out) {
@@ -387,10 +388,10 @@ static int wire_temporary(struct profile_decoder *d, const struct json_node *v, 
     return profile_get_paths(d, v, &ignored);
 }
 
-int profile_get_level(struct profile_decoder *d, const struct json_node *v, void *out) {
+int profile_decode_level(struct profile_decoder *d, const struct json_node *v, void *out) {
     (void)out;
     static const char *const names[] = {"disabled", "restricted-token", "elevated", "mxc"};
-    int i = profile_variant(d, v, names, ARRAY_LEN(names));
+    int i = profile_decode_variant(d, v, names, ARRAY_LEN(names));
     d->p->mxc = i == 3;
     return MIN(i, 0);
 }
@@ -398,16 +399,16 @@ int profile_get_level(struct profile_decoder *d, const struct json_node *v, void
 static int wire_proxy_mode(struct profile_decoder *d, const struct json_node *v, void *out) {
     (void)out;
     static const char *const names[] = {"reconcile", "preserve"};
-    return MIN(profile_variant(d, v, names, ARRAY_LEN(names)), 0);
+    return MIN(profile_decode_variant(d, v, names, ARRAY_LEN(names)), 0);
 }
 
-int profile_get_landlock(struct profile_decoder *d, const struct json_node *v, void *out) {
+int profile_decode_landlock(struct profile_decoder *d, const struct json_node *v, void *out) {
     (void)out;
     bool ignored;
-    return profile_get_bool(d, v, &ignored);
+    return profile_decode_bool(d, v, &ignored);
 }
 
-int profile_wire(struct profile_decoder *d, const struct json_node *v) {
+int profile_decode_wire(struct profile_decoder *d, const struct json_node *v) {
     static const struct profile_member members[] = {
         {"permissions", true, false, wire_permissions},
         {"sandboxOverride", false, false, wire_override},
@@ -416,11 +417,11 @@ int profile_wire(struct profile_decoder *d, const struct json_node *v) {
         {"workspaceRoots", false, false, wire_roots},
         {"userHomeDir", false, true, wire_home},
         {"temporaryDirectories", false, true, wire_temporary},
-        {"windowsSandboxLevel", false, false, profile_get_level},
+        {"windowsSandboxLevel", false, false, profile_decode_level},
         {"windowsSandboxProxySettingsMode", false, true, wire_proxy_mode},
-        {"useLegacyLandlock", false, false, profile_get_landlock}};
+        {"useLegacyLandlock", false, false, profile_decode_landlock}};
     struct profile_wire_context w = {0};
-    int r = profile_members(d, v, members, ARRAY_LEN(members), &w);
+    int r = profile_decode_members(d, v, members, ARRAY_LEN(members), &w);
     if (r < 0)
         return r;
     struct profile_paths roots = w.policy_context ? w.policy_roots : w.roots;

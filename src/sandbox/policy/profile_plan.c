@@ -1,4 +1,4 @@
-#include "sandbox/policy/profile_model.h"
+#include "sandbox/policy/profile_internal.h"
 
 #include "base/uri.h"
 #include "base/utf8.h"
@@ -92,7 +92,7 @@ static int make_path(struct profile_maker *m, const char *base, struct str below
     return *path == NULL ? -ENOMEM : 0;
 }
 
-bool profile_subpath_is_odd(struct str path) {
+bool profile_plan_subpath_is_odd(struct str path) {
     if (path.n > 0 && path.p[0] == '/')
         return true;
     for (size_t i = 0; i < path.n; i++) {
@@ -109,7 +109,7 @@ bool profile_subpath_is_odd(struct str path) {
 /* One entry per workspace root. An odd subpath grants nothing, and what it takes it takes from the
  * whole root. */
 static int make_project_roots(struct profile_maker *m, const struct profile_entry *entry) {
-    bool odd = profile_subpath_is_odd(entry->text);
+    bool odd = profile_plan_subpath_is_odd(entry->text);
     m->cap_roots |= odd && entry->access == PLAN_READ;
     for (size_t i = 0; i < m->root_count && (!odd || entry->access == PLAN_DENY); i++) {
         const char *path = m->roots[i];

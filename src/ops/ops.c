@@ -1,0 +1,66 @@
+#include "ops/ops.h"
+
+int ops_init(struct ops *o, struct loop *loop, const char *path, struct err *e) {
+    *o = (struct ops){.loop = loop};
+    return path != NULL ? audit_open(&o->audit, path, e) : 0;
+}
+
+static void ops_put_text(struct audit *a, const char *name, const char *text, size_t max) {
+    if (text != NULL && text[0] != '\0')
+        audit_text(a, name, str_of(text), max);
+}
+
+void ops_put_who(struct ops *o, const struct ops_who *who) {
+    ops_put_text(&o->audit, "peer", who->peer, OPS_TEXT_MAX);
+    ops_put_text(&o->audit, "session", who->session, OPS_SESSION_LOGGED);
+    ops_put_text(&o->audit, "client", who->client, OPS_TEXT_MAX);
+    ops_put_text(&o->audit, "subject", who->subject, OPS_TEXT_MAX);
+}
+
+/* Writes the sums of the refusals that have no line of their own. */
+static void ops_sum_refusals(struct ops *o) {
+    struct audit *a = &o->audit;
+    const char *key;
+    uint64_t count, seconds = (o->loop->now / LOOP_MS - o->refusals.since) / 1000;
+    if (!audit_enabled(a) || !o->refusals.waiting)
+        return;
+    while (refusals_take(&o->refusals, &key, &count)) {
+        audit_begin(a, "refused");
+        audit_text(a, "peer", key[0] != '\0' ? str_of(key) : STR_LIT("others"), OPS_TEXT_MAX);
+        audit_text(a, "what", STR_LIT("connections"), OPS_TEXT_MAX);
+        audit_number(a, "count", (int64_t)count);
+        audit_number(a, "seconds", (int64_t)seconds);
+        audit_end(a);
+    }
+}
+
+static void ops_on_refusals(struct loop_timer *t) {
+    ops_sum_refusals(container_of(t, struct ops, refusals_timer));
+}
+
+void ops_turned_away(struct ops *o, enum metrics_refusal why, const char *peer, int status,
+                     const char *reason) {
+    struct audit *a = &o->audit;
+    o->metrics.refused[why]++;
+    if (!audit_enabled(a))
+        return;
+    if (!refusals_admit(&o->refusals, peer, o->loop->now / LOOP_MS, audit_has_share(a))) {
+        o->refusals_timer.fn = ops_on_refusals;
+        if (o->refusals_timer.pos == 0)
+            (void)!loop_timer_set(o->loop, &o->refusals_timer, REFUSALS_SUM_MS * LOOP_MS);
+        return;
+    }
+    audit_begin(a, "refused");
+    audit_text(a, "peer", str_of(peer), OPS_TEXT_MAX);
+    audit_text(a, "what", STR_LIT("connection"), OPS_TEXT_MAX);
+    if (status != 0)
+        audit_number(a, "status", status);
+    audit_text(a, "reason", str_of(reason), OPS_TEXT_MAX);
+    audit_end(a);
+}
+
+void ops_fini(struct ops *o) {
+    ops_sum_refusals(o);
+    loop_timer_del(o->loop, &o->refusals_timer);
+    audit_close(&o->audit);
+}

@@ -1,0 +1,44 @@
+#pragma once
+/* Requests that wait for news of a process: process/read, process/wait. */
+
+#include "process/process.h"
+
+enum process_until {
+    PROCESS_UNTIL_NEWS,   /* there is something to read */
+    PROCESS_UNTIL_EXITED, /* the leader has ended */
+    PROCESS_UNTIL_CLOSED, /* all its streams too */
+};
+
+struct process_query {
+    enum process_until until;
+    uint64_t after;     /* PROCESS_UNTIL_NEWS: sequence number */
+    uint64_t max_bytes; /* PROCESS_UNTIL_NEWS */
+    bool limited;       /* max_bytes was given: the answer is a page */
+};
+
+/* Whether the answer need not wait. */
+bool process_wait_ready(const struct process *j, const struct process_query *q);
+
+/*
+ * Appends the answer's JSON: of process/read for PROCESS_UNTIL_NEWS, else of process/wait (`late`:
+ * the time was up first). 0 or as buf_reserve().
+ */
+MUST_CHECK int process_wait_put_answer(struct process *j, const struct process_query *q, bool late,
+                                       struct buf *b);
+
+/* Waits up to `ms` (UINT64_MAX = for ever) for process_wait_ready(), then answers. 0, or -errno
+ * and e. */
+MUST_CHECK int process_wait_for(struct process *j, struct rpc_call *c,
+                                const struct process_query *q, uint64_t ms, struct err *e);
+
+/* Bytes of a retained chunk in one piece, valid until the next call. */
+const char *process_wait_chunk_bytes(const struct process *j, const struct outlog_chunk *c);
+
+/* Answers the requests that now have something to say. */
+void process_wait_wake(struct process *j);
+
+/* Answers all of them, ready or not: the process is about to go, its output is gone already. */
+void process_wait_expire(struct process *j);
+
+/* Drops all of them without an answer: the session is going away. */
+void process_wait_drop(struct process *j);

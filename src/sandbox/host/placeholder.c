@@ -1,0 +1,182 @@
+#include "sandbox/host/placeholder.h"
+
+#include "sandbox/policy/sys.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+#define PLACEHOLDER_PATH_MAX 4096
+#define PLACEHOLDER_TRIES 64
+#define PLACEHOLDER_KEEP 64 /* descriptors of directories that are left open */
+#define PLACEHOLDER_PAUSE_NS                                                                       \
+    50000 /* more each time, while another sandbox is removing the directory */
+
+#ifdef EXEC_SERVER_STEPS
+int step_wanted;
+#endif
+
+/* Appends a record. Its state byte, or NULL when the list is full. */
+static char *placeholder_record(struct placeholders *l, const char *dir, const char *name) {
+    uint32_t used = atomic_load(&l->used);
+    size_t n = strlen(dir), m = strlen(name);
+    if (n + m + 3 > sizeof l->records - used)
+        return NULL;
+    char *at = l->records + used;
+    *at = PLACEHOLDERS_NOTED;
+    memcpy(at + 1, dir, n + 1);
+    memcpy(at + n + 2, name, m + 1);
+    atomic_store_explicit(&l->used, used + (uint32_t)(n + m + 3), memory_order_release);
+    return at;
+}
+
+/* Makes it, with the mark of its birth. */
+static int placeholder_mkdir(int parent, const char *name) {
+    mode_t mask = umask(0);
+    int r = mkdirat(parent, name, PLACEHOLDERS_BIRTH);
+    umask(mask);
+    return r;
+}
+
+/* Replaces the mark of the birth by the time, where the file system stores that. */
+static void placeholder_mark(int fd) {
+    struct timespec t[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = PLACEHOLDERS_MTIME}};
+    mode_t mask = umask(0);
+    umask(mask);
+    bool timed = futimens(fd, t) == 0;
+    step_reach(STEP_PLACE_TIMED);
+    if (timed)
+        (void)!fchmod(fd, 0755 & ~mask);
+}
+
+/* Whether it is what we have just made, and not what somebody has put in its place. A file system
+ * without modes gives all directories that of their parent. */
+static bool placeholder_is_fresh(int parent, const struct stat *st) {
+    struct stat above;
+    return placeholder_is(st) || (fstat(parent, &above) == 0 && above.st_mode == st->st_mode);
+}
+
+/* Whether the directory has no entries; what cannot be read counts as full. */
+static bool placeholder_is_empty(int fd) {
+    int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = again < 0 ? NULL : fdopendir(again);
+    if (dir == NULL) {
+        util_close_fd(&again);
+        return false;
+    }
+    size_t names = 0;
+    while (names <= 2 && readdir(dir) != NULL)
+        names++;
+    closedir(dir);
+    return names <= 2; /* "." and ".." */
+}
+
+/* The same of a path without links. What has just been removed was empty; a new one may have the
+ * same inode. */
+static bool placeholder_path_is_empty(struct str path) {
+    char text[PLACEHOLDER_PATH_MAX];
+    if (path.n >= sizeof text)
+        return false;
+    memcpy(text, path.p, path.n);
+    text[path.n] = '\0';
+    _cleanup_close_ int fd =
+        sys_openat2(AT_FDCWD, text, O_RDONLY | O_DIRECTORY | O_NONBLOCK, RESOLVE_NO_SYMLINKS);
+    return fd < 0 ? errno == ENOENT : placeholder_is_empty(fd);
+}
+
+bool placeholder_is_place(struct str path, const struct stat *st) {
+    return placeholder_is(st) && placeholder_path_is_empty(path);
+}
+
+bool placeholder_may_be_place(struct str path, const struct stat *st) {
+    return S_ISDIR(st->st_mode) && st->st_nlink <= 2 && placeholder_path_is_empty(path);
+}
+
+/*
+ * Opens and locks the directory. *fd stays open. 0; -EAGAIN: it is being removed; -EEXIST: it is
+ * not a synthetic one, nor empty; -ENOENT and the like: it went away.
+ */
+static int placeholder_hold(int parent, const char *name, int *fd, struct stat *st) {
+    int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    *fd = openat(parent, name, flags);
+    if (*fd < 0)
+        return errno == ENOTDIR || errno == ELOOP ? -EEXIST : -errno;
+    step_reach(STEP_PLACE_OPENED);
+    /* Where there are no locks nobody gets one to remove it either. */
+    if (flock(*fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+        return -EAGAIN;
+    struct stat now;
+    if (fstat(*fd, st) < 0)
+        return -errno;
+    if (!placeholder_is(st) && !placeholder_is_empty(*fd))
+        return -EEXIST;
+    /* The name may be another's, or nobody's, by now. */
+    if (fstatat(parent, name, &now, AT_SYMLINK_NOFOLLOW) < 0)
+        return -errno;
+    return now.st_ino == st->st_ino && now.st_dev == st->st_dev ? 0 : -EAGAIN;
+}
+
+/* It cannot be made: nor by the command, unless that owns the directory and may change its mode. */
+static int placeholder_refused(int parent, int error) {
+    struct stat st;
+    bool theirs = fstat(parent, &st) == 0 && st.st_uid != geteuid();
+    return error == EROFS || error == EPERM || (error == EACCES && theirs) ? 0 : -error;
+}
+
+/* One attempt; as placeholder_make(), or -EAGAIN. */
+static int placeholder_try(int parent, const char *name, struct stat *st) {
+    bool made = placeholder_mkdir(parent, name) == 0;
+    if (!made && errno != EEXIST)
+        return placeholder_refused(parent, errno);
+    step_reach(STEP_PLACE_MADE);
+    _cleanup_close_ int fd = -1;
+    int r = placeholder_hold(parent, name, &fd, st);
+    if (r < 0)
+        return r == -ENOENT ? -EAGAIN : r;
+    step_reach(STEP_PLACE_HELD);
+    if (made && placeholder_is_fresh(parent, st))
+        placeholder_mark(fd);
+    (void)steal_fd(&fd); /* the lock goes with this process */
+    return 1;
+}
+
+int placeholder_make(struct placeholders *list, const char *dir, const char *name,
+                     struct stat *st) {
+    _cleanup_close_ int parent =
+        sys_openat2(AT_FDCWD, dir, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS);
+    if (parent < 0)
+        return -errno;
+    char *state = NULL;
+    if (list != NULL && (state = placeholder_record(list, dir, name)) == NULL)
+        return -ENOBUFS;
+    step_reach(STEP_PLACE_NOTED);
+    int r = -EAGAIN;
+    for (int i = 0; r == -EAGAIN && i < PLACEHOLDER_TRIES; i++) {
+        if (i > 0)
+            nanosleep(&(struct timespec){.tv_nsec = (long)i * PLACEHOLDER_PAUSE_NS}, NULL);
+        r = placeholder_try(parent, name, st);
+    }
+    if (r == 0 && state != NULL)
+        *state = PLACEHOLDERS_GONE;
+    return r;
+}
+
+static long placeholder_call(long n, long a, long b, long c, long d) {
+    long r = syscall(n, a, b, c, d);
+    return r < 0 ? -errno : r;
+}
+
+bool placeholder_sweep(struct placeholders *list) {
+#ifdef EXEC_SERVER_STEPS
+    if (step_wanted == STEP_SWEEP_LOCKED) /* supervisors share it, and may want another */
+        step_wanted = STEP_NONE;          /* the server does not stop */
+#endif
+    return placeholders_sweep(list, &(struct placeholders_sweeper){.call = placeholder_call}) == 0;
+}
+
+void placeholder_finish(struct placeholders *list) {
+    placeholders_finish(
+        list, &(struct placeholders_sweeper){.call = placeholder_call, .keep = PLACEHOLDER_KEEP});
+}
