@@ -57,7 +57,7 @@ struct play {
 static void play_turn(struct play *p) {
     REQUIRE(loop_once(&p->server.loop, 0) == 0);
     if (stub_obey())
-        child_host_reap(&p->server.procs.children);
+        child_host_reap(&p->server.processes.procs.children);
     for (size_t i = 0; i < CLIENTS; i++)
         client_read(&p->clients[i]);
 }
@@ -100,7 +100,7 @@ static void play_process(struct play *p, char what, struct str rest) {
     case 'k': stub_exits(s, 1 + code % 31); break;
     case 'r': (void)!send(s->channel, &running, offsetof(struct launch_report, text), 0); break;
     case 'c': (void)!send(s->channel, text.p, text.n, MSG_DONTWAIT | MSG_NOSIGNAL); break;
-    default: stub_is_gone(s); child_host_reap(&p->server.procs.children);
+    default: stub_is_gone(s); child_host_reap(&p->server.processes.procs.children);
     }
 }
 
@@ -161,14 +161,14 @@ static void play_script(struct play *p, struct str script) {
 static void play_stop(struct play *p) {
     for (struct stub *s; (s = stub_get(0)) != NULL;)
         stub_is_gone(s);
-    child_host_reap(&p->server.procs.children);
+    child_host_reap(&p->server.processes.procs.children);
     play_pump(p);
     server_stop(&p->server);
     for (int i = 0; i < STOP_TURNS_MAX && !p->server.loop.stop; i++) {
         play_time += 10 * LOOP_MS;
         play_pump(p);
     }
-    REQUIRE(p->server.loop.stop && p->server.procs.children.live == 0);
+    REQUIRE(p->server.loop.stop && p->server.processes.procs.children.live == 0);
     for (size_t i = 0; i < CLIENTS; i++)
         client_close(&p->clients[i]);
     REQUIRE(server_fini(&p->server));
