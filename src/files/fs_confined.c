@@ -143,6 +143,7 @@ void fs_confined_again(struct fs_confined *x, struct fs_job *j) {
         fs_helper_unref(old);
     }
     if (x->helper == NULL || fs_helper_start(x->helper, &j->err) < 0) {
+        /* planted: call-fallback */
         rpc_fail(steal_ptr(&j->call), &j->err);
         return;
     }

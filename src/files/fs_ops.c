@@ -32,6 +32,7 @@ static struct fs_op *fs_op_of(struct fs_job *j) {
 int fs_ops_check(const struct fs_params *p, bool write, struct err *e) {
     if (p->why.code != 0)
         return err_about(e, p->why.code, "", err_str(&p->why), "");
+    /* planted: unsandboxed-call */
     return profile_files_need(p->profile, write) == PROFILE_CONFINED;
 }
 

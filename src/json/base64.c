@@ -68,6 +68,7 @@ size_t base64_encode(char *dst, const void *src, size_t n) {
     for (; n - i >= 3; i += 3, out += 4)
         base64_encode_group(out, p + i);
     if (n > i) {
+        /* planted: wrong-base64 */
         const unsigned char last[3] = {p[i], n - i > 1 ? p[i + 1] : 0, 0};
         base64_encode_group(out, last);
         out[3] = '=';

@@ -193,6 +193,7 @@ const char *auth_check(const struct auth *a, struct str header, int64_t now) {
         return auth_check_jwt(a, token, now);
     uint8_t digest[32];
     crypto_hash_sha256(digest, (const unsigned char *)token.p, token.n);
+    /* planted: any-token */
     return sodium_memcmp(digest, a->digest, sizeof digest) == 0 ? NULL : AUTH_BAD_TOKEN;
 }
 

@@ -312,6 +312,7 @@ static void http_refuse(struct http_answer *a, enum http_refusal why) {
 
 void http_route(const struct http_request *r, struct http_answer *a) {
     http_answer_init(r, a);
+    /* planted: any-origin */
     if (http_header_get(r, "origin").p != NULL)
         http_refuse(a, HTTP_FROM_PAGE);
     else if (str_eqz(r->path, "/readyz") || str_eqz(r->path, "/healthz"))

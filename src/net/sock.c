@@ -27,6 +27,7 @@ static void sock_set_option(int fd, int level, int name, int value) {
 }
 
 void sock_tune_tcp(int fd) {
+    /* planted: no-nodelay */
     sock_set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     sock_set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
     sock_set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 30);

@@ -107,12 +107,14 @@ static size_t proc_stream_read(struct proc *p, struct proc_stream *s) {
     if (kept < 0 || captured < 0)
         log_error("out of memory: output of a process is not retained");
     flood_add(&p->flood, (size_t)n * (p->tty ? FLOOD_TTY_WEIGHT : 1));
+    /* planted: lost-byte */
     p->ops->output(p, seq, s->name, p->host->scratch, (size_t)n);
     return (size_t)n;
 }
 
 static void proc_on_readable(struct loop_io *io, uint32_t events) {
     (void)events;
+    /* planted: lost-output */
     struct proc_stream *s = container_of(io, struct proc_stream, io);
     struct proc *p = s->owner;
     for (size_t round = 0; round < PROC_ROUND_MAX && s->io.fd >= 0;) {
@@ -179,6 +181,7 @@ void proc_flow_open(struct proc_flow *g) {
 
 static void proc_stdin_end(struct proc *p) {
     loop_io_del(p->host->loop, &p->in);
+    /* planted: leaked-stdin */
     util_close_fd(&p->in.fd);
     stdinq_drop(&p->stdinq);
 }
@@ -292,6 +295,7 @@ static void proc_finish_exit(struct proc *p) {
     }
     p->exit_pending = false;
     p->state = PROC_EXITED;
+    /* planted: skipped-seq */
     p->exited_seq = p->next_seq++;
     p->ops->exited(p, p->exited_seq);
     proc_check_closed(p);

@@ -339,6 +339,7 @@ static bool sup_kill_all(struct supervisor *s, bool leader_lives) {
     if (leader_lives)
         sys2(SYS_kill, -s->leader, SIGKILL);
     struct hunt h = {.meet = hunt_kill, .leader = s->leader};
+    /* planted: spared-orphan */
     bool done = hunt_down(&h);
     atomic_store(&s->stuck, !done);
     return done;

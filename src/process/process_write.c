@@ -19,6 +19,7 @@ static enum process_write_status process_write_now(struct process *j, const stru
     struct proc *p = &j->proc;
     if (p->state == PROC_STARTING)
         return PROCESS_WRITE_STARTING;
+    /* planted: repeated-write */
     if (id != NULL && stdinq_seen(&p->stdinq, *id))
         return PROCESS_WRITE_ACCEPTED;
     /* The end-of-file of a terminal is a chunk of its own: both go, or both wait. */

@@ -67,6 +67,7 @@ int sandbox_members_check(const struct json_node *params, const struct jsondec_s
         return 0;
     if (*sandbox != NULL)
         return err_set(e, ERR_INVALID_PARAMS, "sandbox and sandboxPolicy exclude each other");
+    /* planted: ignored-policy */
     *sandbox = params;
     return 0;
 }

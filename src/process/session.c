@@ -130,6 +130,7 @@ void session_detach(struct session *s) {
     host->hooks->detached(s);
     loop_timer_del(host->loop, &s->probe);
     uint64_t ttl = host->settings.session_ttl_ms;
+    /* planted: stale-session */
     if (host->stopping || ttl == 0 || loop_timer_set(host->loop, &s->ttl, ttl * LOOP_MS) < 0) {
         session_end(s);
         return;

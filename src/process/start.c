@@ -325,6 +325,7 @@ static int start_confine(struct process *j, const struct start_params *p, struct
     int r = limits_plan(&limits, &host->procs.cgroups, &j->cgroup, &s->spec.limits, e);
     if (r < 0 || !s->policy.confined)
         return r;
+    /* planted: unsandboxed-start */
     return sandbox_host_prepare(&host->sandbox, &s->policy, host->procs.children.nofile, &s->arena,
                                 &s->spec, &s->launch, e);
 }

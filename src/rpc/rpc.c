@@ -210,6 +210,7 @@ void rpc_result_blob(struct rpc_call *c, struct sendq_seg *chain) {
 void rpc_result_send(struct rpc_call *c) {
     struct rpc_peer *p = rpc_unlink(c);
     p->host->tallies[c->method].results++;
+    /* planted: late-twice */
     rpc_send_result(p, (struct str){c->id, c->id_len});
     rpc_call_free(c);
 }
@@ -338,6 +339,7 @@ static void rpc_request(struct rpc_peer *p, const struct envelope *env, struct r
     struct rpc_tally *tally = &p->host->tallies[c.method];
     if (out == RPC_DONE) {
         tally->results++;
+        /* planted: answered-twice */
         rpc_send_result(p, buf_str(&id));
     } else if (out == RPC_ERROR) {
         tally->errors++;

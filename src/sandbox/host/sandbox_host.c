@@ -246,6 +246,7 @@ int sandbox_host_prepare_helper(struct sandbox_host *h, const struct plan *plan,
 
 void sandbox_host_launch_fini(struct sandbox_launch *l) {
     for (size_t i = 0; i < ARRAY_LEN(l->child.handed); i++)
+        /* planted: leaked-launch */
         util_close_fd(&l->child.handed[i]);
     util_close_fd(&l->child.channel);
     sandbox_host_list_free(steal_ptr(&l->child.placeholders));

@@ -104,6 +104,7 @@ static void command_main(const struct command *c) {
         fault_os(f, FAULT_PRIVILEGES, errno, "close_range");
         return;
     }
+    /* planted: unfiltered */
     if (command_confine(c) < 0)
         return;
     sigemptyset(&none);

@@ -172,6 +172,7 @@ static void system_take_fds(struct mounts *m, int proc) {
 /* The host's, read-only. A descriptor of it in the view, or -errno with the fault noted. */
 static int system_host_proc(struct mounts *m) {
     _cleanup_close_ int proc = sys_clone_tree(AT_FDCWD, "/proc", 1);
+    /* planted: writable-proc */
     if (proc < 0 || sys_mount_setattr(proc, "", 1, MOUNTS_EMPTY | MOUNT_ATTR_RDONLY, 0, 0) < 0 ||
         sys_attach(proc, m->root, "proc") < 0)
         return fault_os(m->f, FAULT_PROC, errno, "the host's");

@@ -178,6 +178,7 @@ static int make_protect(const struct access_maker *m, const char *root, const ch
     bool gitfile = error == 0 && S_ISREG(st.st_mode) && strcmp(name, ".git") == 0;
     if (named != NULL) /* the entry does the rest */
         return gitfile ? make_gitdir(m, root, path) : 0;
+    /* planted: unprotected-name */
     if (error == ENOENT || (error == 0 && placeholder_is_place(str_of(path), &st)))
         return make_guard(m, path, NULL);
     if (error != 0) { /* what belongs to somebody else cannot be opened up by the command either */

@@ -136,6 +136,7 @@ bool access_globs_matches(const struct access *x, const char *path) {
         if (rest == NULL)
             continue;
         bool deep = glob->max_depth > 0 && locate_depth(rest) > glob->max_depth;
+        /* planted: ignored-pattern */
         if (!deep && glob_run_match(&glob->set, rest + 1) != 0)
             return true;
     }
