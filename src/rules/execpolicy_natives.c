@@ -31,7 +31,7 @@ static bool natives_justification(struct star *s, const struct star_value *v, st
     *out = (struct str){NULL, 0};
     if (v == NULL)
         return true;
-    if (!star_want(s, v, STAR_STRING, "str", "justification"))
+    if (!star_value_want(s, v, STAR_STRING, "str", "justification"))
         return false;
     if (natives_is_blank(v->text))
         return star_fail(s, "invalid rule: justification cannot be empty");
@@ -46,7 +46,7 @@ static bool prefix_decision(struct star *s, const struct star_value *v,
     *out = EXECPOLICY_ALLOW;
     if (v == NULL)
         return true;
-    if (!star_want(s, v, STAR_STRING, "str", "decision"))
+    if (!star_value_want(s, v, STAR_STRING, "str", "decision"))
         return false;
     for (int i = EXECPOLICY_ALLOW; i <= EXECPOLICY_FORBIDDEN; i++) {
         *out = (enum execpolicy_decision)i;
@@ -63,7 +63,7 @@ static bool prefix_element(struct star *s, struct star_value *v, struct execpoli
         return star_fail(s,
                          "invalid pattern element: pattern element must be a string or list of "
                          "strings (got %s)",
-                         star_type_name(v));
+                         star_value_type_name(v));
     size_t n = several ? v->list.n : 1;
     if (n == 0)
         return star_fail(s, "invalid pattern element: pattern alternatives cannot be empty");
@@ -76,7 +76,7 @@ static bool prefix_element(struct star *s, struct star_value *v, struct execpoli
             return star_fail(s,
                              "invalid pattern element: pattern alternative must be a string "
                              "(got %s)",
-                             star_type_name(item));
+                             star_value_type_name(item));
         list[i] = natives_keep(s, item->text);
         if (list[i].p == NULL)
             return false;
@@ -87,7 +87,7 @@ static bool prefix_element(struct star *s, struct star_value *v, struct execpoli
 
 static bool prefix_pattern(struct star *s, const struct star_value *v,
                            struct execpolicy_words **out) {
-    if (!star_want(s, v, STAR_LIST, "list", "pattern"))
+    if (!star_value_want(s, v, STAR_LIST, "list", "pattern"))
         return false;
     if (v->list.n == 0)
         return star_fail(s, "invalid pattern element: pattern cannot be empty");
@@ -120,7 +120,7 @@ static bool prefix_example(struct star *s, const struct star_value *v,
         return prefix_example_text(s, v->text, out);
     if (v->type != STAR_LIST)
         return star_fail(s, "invalid example: example must be a string or list of strings (got %s)",
-                         star_type_name(v));
+                         star_value_type_name(v));
     if (v->list.n == 0)
         return star_fail(s, "invalid example: example cannot be an empty list");
     struct str *list = arena_calloc(&natives_policy(s)->arena, v->list.n, sizeof *list);
@@ -129,7 +129,7 @@ static bool prefix_example(struct star *s, const struct star_value *v,
     for (size_t i = 0; i < v->list.n; i++) {
         if (v->list.items[i]->type != STAR_STRING)
             return star_fail(s, "invalid example: example tokens must be strings (got %s)",
-                             star_type_name(v->list.items[i]));
+                             star_value_type_name(v->list.items[i]));
         list[i] = natives_keep(s, v->list.items[i]->text);
         if (list[i].p == NULL)
             return false;
@@ -143,7 +143,7 @@ static bool prefix_examples(struct star *s, const struct star_value *v, const ch
     *n = 0;
     if (v == NULL)
         return true;
-    if (!star_want(s, v, STAR_LIST, "list", name))
+    if (!star_value_want(s, v, STAR_LIST, "list", name))
         return false;
     *out = arena_calloc(&natives_policy(s)->arena, v->list.n + 1, sizeof **out);
     if (*out == NULL)
@@ -185,8 +185,8 @@ static struct star_value *native_prefix_rule(struct star *s, const struct star_a
     static const enum star_type types[] = {STAR_LIST, STAR_STRING, STAR_LIST, STAR_LIST,
                                            STAR_STRING};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) { /* types come before values */
-        if (a->v[i] != NULL &&
-            !star_want(s, a->v[i], types[i], types[i] == STAR_LIST ? "list" : "str", names[i]))
+        if (a->v[i] != NULL && !star_value_want(s, a->v[i], types[i],
+                                                types[i] == STAR_LIST ? "list" : "str", names[i]))
             return NULL;
     }
     if (!prefix_decision(s, a->v[1], &rule.decision) ||
@@ -206,7 +206,7 @@ static struct star_value *native_prefix_rule(struct star *s, const struct star_a
     }
     e->next = p->examples;
     p->examples = e;
-    return star_none(s);
+    return star_value_none(s);
 }
 
 /* -- network_rule(): checked, and not used by checks of commands -- */
@@ -265,7 +265,7 @@ static struct star_value *native_network_rule(struct star *s, const struct star_
     static const char *const decisions[] = {"allow", "prompt", "deny", "forbidden"};
     struct str justification;
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        if (a->v[i] != NULL && !star_want(s, a->v[i], STAR_STRING, "str", names[i]))
+        if (a->v[i] != NULL && !star_value_want(s, a->v[i], STAR_STRING, "str", names[i]))
             return NULL;
     }
     struct str protocol = a->v[1]->text, decision = a->v[2]->text;
@@ -278,7 +278,7 @@ static struct star_value *native_network_rule(struct star *s, const struct star_
         return star_fail(s, "invalid decision: %.*s", (int)decision.n, decision.p);
     if (!natives_justification(s, a->v[3], &justification) || !network_host(s, a->v[0]->text))
         return NULL;
-    return star_none(s);
+    return star_value_none(s);
 }
 
 /* -- host_executable() -- */
@@ -287,7 +287,7 @@ static bool host_path(struct star *s, const struct star_value *v, struct str nam
                       struct str *out) {
     if (v->type != STAR_STRING)
         return star_fail(s, "invalid rule: host_executable paths must be strings (got %s)",
-                         star_type_name(v));
+                         star_value_type_name(v));
     struct str text = v->text;
     if (text.n == 0 || text.p[0] != '/')
         return star_fail(s, "invalid rule: host_executable paths must be absolute (got %.*s)",
@@ -338,8 +338,8 @@ static struct execpolicy_host *host_entry(struct star *s, struct str name) {
 }
 
 static struct star_value *native_host_executable(struct star *s, const struct star_args *a) {
-    if (!star_want(s, a->v[0], STAR_STRING, "str", "name") ||
-        !star_want(s, a->v[1], STAR_LIST, "list", "paths") || !host_name(s, a->v[0]->text))
+    if (!star_value_want(s, a->v[0], STAR_STRING, "str", "name") ||
+        !star_value_want(s, a->v[1], STAR_LIST, "list", "paths") || !host_name(s, a->v[0]->text))
         return NULL;
     const struct star_list *in = &a->v[1]->list;
     struct str *list = arena_calloc(&natives_policy(s)->arena, in->n + 1, sizeof *list);
@@ -353,7 +353,7 @@ static struct star_value *native_host_executable(struct star *s, const struct st
     if (host == NULL)
         return NULL;
     host->paths = (struct execpolicy_words){list, in->n};
-    return star_none(s);
+    return star_value_none(s);
 }
 
 const struct star_native execpolicy_natives[] = {

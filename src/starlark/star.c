@@ -64,7 +64,7 @@ struct star_value *star_take(struct star *s, struct buf *b, int r) {
         return NULL;
     if (b->len > 0)
         memcpy(p, b->p, b->len);
-    return star_work(s, b->len / 64) ? star_string(s, (struct str){p, b->len}) : NULL;
+    return star_work(s, b->len / 64) ? star_value_string(s, (struct str){p, b->len}) : NULL;
 }
 
 /* -- errors -- */

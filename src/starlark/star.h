@@ -113,15 +113,18 @@ MUST_CHECK int star_run(const struct star_source *source, const struct star_nati
 
 void *star_user(const struct star *s);
 
-/* Notes the error, the first one counts. Returns NULL. */
+/*
+ * Notes an error. Returns NULL. Only the first error counts; a later one does not look at its
+ * arguments, so a text that could not be made may be passed as NULL.
+ */
 void *star_fail(struct star *s, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* The name of a value's type; its text as repr() and str() show it, or NULL after a failure. */
-const char *star_type_name(const struct star_value *v);
-const char *star_repr(struct star *s, const struct star_value *v);
+const char *star_value_type_name(const struct star_value *v);
+const char *star_value_repr(struct star *s, const struct star_value *v);
 
 /* Fails unless the value has the type (`expected` names it) of parameter `name`. */
-MUST_CHECK bool star_want(struct star *s, const struct star_value *v, enum star_type type,
-                          const char *expected, const char *name);
+MUST_CHECK bool star_value_want(struct star *s, const struct star_value *v, enum star_type type,
+                                const char *expected, const char *name);
 
-struct star_value *star_none(struct star *s);
+struct star_value *star_value_none(struct star *s);

@@ -5,9 +5,9 @@
 /* -- functions of the file -- */
 
 static struct star_value *call_collect(struct star *s, struct star_list *from, size_t begin) {
-    struct star_value *rest = star_list_new(s, STAR_TUPLE, 0);
+    struct star_value *rest = star_value_list(s, STAR_TUPLE, 0);
     for (size_t i = begin; rest != NULL && i < from->n; i++) {
-        if (!star_list_add(s, &rest->list, from->items[i]))
+        if (!star_value_append(s, &rest->list, from->items[i]))
             return NULL;
     }
     return rest;
@@ -229,13 +229,14 @@ struct star_value *star_call(struct star *s, struct star_value *fn, struct star_
     case STAR_NATIVE: return call_native(s, fn->native, NULL, positional, named);
     case STAR_METHOD: return call_native(s, fn->method.native, fn->method.self, positional, named);
     default:
-        return star_fail(s, "Operation `call()` not supported on type `%s`", star_type_name(fn));
+        return star_fail(s, "Operation `call()` not supported on type `%s`",
+                         star_value_type_name(fn));
     }
 }
 
 /* -- attributes -- */
 
-const struct star_native *star_methods(const struct star_value *v) {
+const struct star_native *star_call_methods(const struct star_value *v) {
     switch ((int)v->type) {
     case STAR_STRING: return star_string_methods;
     case STAR_BYTES: return star_bytes_methods;
@@ -245,8 +246,8 @@ const struct star_native *star_methods(const struct star_value *v) {
     }
 }
 
-struct star_value *star_attribute(struct star *s, struct star_value *v, struct str name) {
-    for (const struct star_native *f = star_methods(v); f != NULL && f->name != NULL; f++) {
+struct star_value *star_call_attribute(struct star *s, struct star_value *v, struct str name) {
+    for (const struct star_native *f = star_call_methods(v); f != NULL && f->name != NULL; f++) {
         if (!str_eqz(name, f->name))
             continue;
         struct star_value *method = star_value_new(s, STAR_METHOD);
@@ -254,6 +255,6 @@ struct star_value *star_attribute(struct star *s, struct star_value *v, struct s
             method->method = (struct star_method){v, f};
         return method;
     }
-    return star_fail(s, "Object of type `%s` has no attribute `%.*s`", star_type_name(v),
+    return star_fail(s, "Object of type `%s` has no attribute `%.*s`", star_value_type_name(v),
                      (int)name.n, name.p);
 }

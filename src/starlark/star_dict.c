@@ -10,11 +10,6 @@ struct star_value *star_dict_new(struct star *s) {
     return v->dict == NULL ? NULL : v;
 }
 
-bool star_may_change(struct star *s, unsigned iterating) {
-    return iterating == 0 ||
-           star_fail(s, "This operation mutates an iterable for an iterator while iterating.");
-}
-
 static void dict_index(struct star_dict *d, size_t i) {
     size_t at = d->entries[i].hash & (d->slots - 1);
     while (d->index[at] != 0)
@@ -54,7 +49,7 @@ static struct star_entry *dict_look(struct star *s, const struct star_dict *d,
         struct star_entry *e = &d->entries[d->index[at] - 1];
         if (!star_work(s, 1))
             return NULL;
-        if (e->hash == hash && star_equal(s, e->key, key) == 1)
+        if (e->hash == hash && star_value_equal(s, e->key, key) == 1)
             return e;
     }
     return NULL;
@@ -63,13 +58,13 @@ static struct star_entry *dict_look(struct star *s, const struct star_dict *d,
 struct star_entry *star_dict_find(struct star *s, const struct star_dict *d,
                                   const struct star_value *key) {
     uint64_t hash;
-    return star_hash(s, key, &hash) ? dict_look(s, d, key, hash) : NULL;
+    return star_value_hash(s, key, &hash) ? dict_look(s, d, key, hash) : NULL;
 }
 
 bool star_dict_set(struct star *s, struct star_dict *d, struct star_value *key,
                    struct star_value *value) {
     uint64_t hash;
-    if (!star_may_change(s, d->iterating) || !star_hash(s, key, &hash))
+    if (!star_value_may_change(s, d->iterating) || !star_value_hash(s, key, &hash))
         return false;
     struct star_entry *e = dict_look(s, d, key, hash);
     if (s->failed)

@@ -23,7 +23,7 @@ static struct error_place error_place(struct str text, size_t at) {
     while (end < text.n && text.p[end] != '\n')
         end++;
     p.source = (struct str){text.p + begin, end - begin};
-    p.column = star_chars((struct str){text.p + begin, at - begin});
+    p.column = star_value_chars((struct str){text.p + begin, at - begin});
     return p;
 }
 
@@ -41,8 +41,8 @@ static int error_call(const struct star *s, struct buf *b, const struct star_cal
         str_take(&line, 1);
     while (line.n > 0 && line.p[line.n - 1] == ' ')
         line.n--;
-    bool cut = star_chars(line) > ERROR_LINE_MAX + 3;
-    size_t n = cut ? star_char_at(line, ERROR_LINE_MAX) : line.n;
+    bool cut = star_value_chars(line) > ERROR_LINE_MAX + 3;
+    size_t n = cut ? star_value_char_at(line, ERROR_LINE_MAX) : line.n;
     return buf_putf(b, "  * %s:%zu, in %s\n      %.*s%s\n", s->source->file, p.line, c->where,
                     (int)n, line.p, cut ? "..." : "");
 }
@@ -68,7 +68,8 @@ static int error_one_line(const struct star *s, struct buf *b, size_t width,
                           const struct error_place *p) {
     size_t line_end = (size_t)(p->source.p - s->text.p) + p->source.n;
     size_t begin = MIN((size_t)s->at.begin, line_end), end = MIN((size_t)s->at.end, line_end);
-    size_t carets = end > begin ? star_chars((struct str){s->text.p + begin, end - begin}) : 0;
+    size_t carets =
+        end > begin ? star_value_chars((struct str){s->text.p + begin, end - begin}) : 0;
     for (size_t i = begin; i < end; i++) /* control characters have no width */
         carets -= (unsigned char)s->text.p[i] < ' ';
     int r = error_source(b, width, p, "");

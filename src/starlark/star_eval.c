@@ -25,11 +25,12 @@ static bool loop_begin(struct star *s, struct star_value *v, struct eval_loop *l
     unsigned *guard = loop_guard(v);
     *l = (struct eval_loop){.v = v};
     if (guard == NULL && v->type != STAR_TUPLE && v->type != STAR_RANGE && v->type != STAR_ITERATOR)
-        return star_fail(s, "Operation `(iter)` not supported on type `%s`", star_type_name(v));
+        return star_fail(s, "Operation `(iter)` not supported on type `%s`",
+                         star_value_type_name(v));
     if (guard != NULL)
         ++*guard;
     if (v->type == STAR_RANGE)
-        l->count = star_range_length(&v->range);
+        l->count = star_value_range_length(&v->range);
     return true;
 }
 
@@ -42,8 +43,9 @@ static struct star_value *loop_next(struct star *s, struct eval_loop *l) {
     if (v->type == STAR_DICT)
         return i < v->dict->n ? v->dict->entries[i].key : NULL;
     if (v->type == STAR_RANGE)
-        return (int64_t)i < l->count ? star_number(s, v->range.start + (int64_t)i * v->range.step)
-                                     : NULL;
+        return (int64_t)i < l->count
+                   ? star_value_number(s, v->range.start + (int64_t)i * v->range.step)
+                   : NULL;
     return i < v->list.n ? v->list.items[i] : NULL;
 }
 
@@ -74,26 +76,26 @@ static struct star_value *eval_name(struct star *s, const struct star_node *n) {
 
 static bool eval_unpack(struct star *s, const struct star_node *target, struct star_value *v) {
     struct star_list items;
-    int64_t n = star_length(v);
+    int64_t n = star_value_length(v);
     if (n < 0 || v->type == STAR_STRING || v->type == STAR_BYTES) {
         star_fail(s, "Operation `%s` not supported on type `%s`", n < 0 ? "len()" : "(iter)",
-                  star_type_name(v));
+                  star_value_type_name(v));
         star_locate(s, target->span);
         return false;
     }
     if ((size_t)n != target->n)
         return star_fail_at(s, target->span, "Unpacked %lld values but expected %zu", (long long)n,
                             target->n);
-    if (!star_items(s, v, &items))
+    if (!star_value_items(s, v, &items))
         return false;
     for (size_t i = 0; i < target->n; i++) {
-        if (!star_assign(s, target->items[i], items.items[i]))
+        if (!star_eval_assign(s, target->items[i], items.items[i]))
             return false;
     }
     return true;
 }
 
-bool star_assign(struct star *s, const struct star_node *target, struct star_value *v) {
+bool star_eval_assign(struct star *s, const struct star_node *target, struct star_value *v) {
     struct star_value *object, *key;
     switch ((int)target->kind) {
     case N_NAME: *eval_slot(s, target) = v; return true;
@@ -102,7 +104,7 @@ bool star_assign(struct star *s, const struct star_node *target, struct star_val
         key = object == NULL ? NULL : star_eval(s, target->b);
         if (key == NULL)
             return false;
-        if (!star_set_index(s, object, key, v)) {
+        if (!star_ops_set_index(s, object, key, v)) {
             star_locate(s, target->span);
             return false;
         }
@@ -112,7 +114,7 @@ bool star_assign(struct star *s, const struct star_node *target, struct star_val
         if (object == NULL)
             return false;
         return star_fail_at(s, target->span, "Operation `.%.*s=` not supported on type `%s`",
-                            (int)target->name.n, target->name.p, star_type_name(object));
+                            (int)target->name.n, target->name.p, star_value_type_name(object));
     default: return eval_unpack(s, target, v);
     }
 }
@@ -121,19 +123,17 @@ bool star_assign(struct star *s, const struct star_node *target, struct star_val
 
 static struct star_value *eval_items(struct star *s, const struct star_node *n,
                                      enum star_type type) {
-    struct star_value *v = star_list_new(s, type, n->n);
+    struct star_value *v = star_value_list(s, type, n->n);
     for (size_t i = 0; v != NULL && i < n->n; i++) {
         struct star_value *item = star_eval(s, n->items[i]);
-        if (item == NULL || !star_list_add(s, &v->list, item))
+        if (item == NULL || !star_value_append(s, &v->list, item))
             return NULL;
     }
     return v;
 }
 
 static void eval_fail_repeated(struct star *s, const struct star_value *key) {
-    const char *repr = star_repr(s, key);
-    if (repr != NULL)
-        star_fail(s, "Dictionary key repeated for `%s`", repr);
+    star_fail(s, "Dictionary key repeated for `%s`", star_value_repr(s, key));
 }
 
 static struct star_value *eval_dict(struct star *s, const struct star_node *n) {
@@ -160,7 +160,7 @@ static bool eval_clauses(struct star *s, const struct star_node *n, size_t i,
     if (i == n->n) {
         struct star_value *a = star_eval(s, n->a);
         if (a == NULL || n->kind == N_LISTCOMP)
-            return a != NULL && star_list_add(s, &out->list, a);
+            return a != NULL && star_value_append(s, &out->list, a);
         struct star_value *b = star_eval(s, n->b);
         if (b == NULL)
             return false;
@@ -174,14 +174,14 @@ static bool eval_clauses(struct star *s, const struct star_node *n, size_t i,
     if (v == NULL)
         return false;
     if (clause->kind == N_IF_CLAUSE)
-        return !star_truth(v) || eval_clauses(s, n, i + 1, out);
+        return !star_value_truth(v) || eval_clauses(s, n, i + 1, out);
     struct eval_loop l;
     if (!loop_begin(s, v, &l)) {
         star_locate(s, clause->b->span);
         return false;
     }
     for (struct star_value *item; (item = loop_next(s, &l)) != NULL;) {
-        if (!star_assign(s, clause->a, item) || !eval_clauses(s, n, i + 1, out))
+        if (!star_eval_assign(s, clause->a, item) || !eval_clauses(s, n, i + 1, out))
             break;
     }
     loop_end(&l);
@@ -190,7 +190,7 @@ static bool eval_clauses(struct star *s, const struct star_node *n, size_t i,
 
 static struct star_value *eval_comprehension(struct star *s, const struct star_node *n) {
     struct star_value *out =
-        n->kind == N_LISTCOMP ? star_list_new(s, STAR_LIST, 0) : star_dict_new(s);
+        n->kind == N_LISTCOMP ? star_value_list(s, STAR_LIST, 0) : star_dict_new(s);
     return out != NULL && eval_clauses(s, n, 0, out) ? out : NULL;
 }
 
@@ -199,7 +199,7 @@ static struct star_value *eval_fstring(struct star *s, const struct star_node *n
     for (size_t i = 0; i < n->n; i++) {
         const struct star_node *part = n->items[i];
         struct star_value *v = part->kind == N_FIELD ? star_eval(s, part->a) : part->value;
-        if (v == NULL || !star_put(s, &b, v, part->op == T_NOT))
+        if (v == NULL || !star_value_put(s, &b, v, part->op == T_NOT))
             return NULL;
     }
     return star_take(s, &b, 0);
@@ -267,7 +267,7 @@ static bool eval_args(struct star *s, const struct star_node *n, const struct st
         struct star_list more = {.items = &v, .n = 1};
         switch ((int)arg->op) {
         case T_NAME:
-            name = star_string(s, arg->name);
+            name = star_value_string(s, arg->name);
             if (name == NULL || !star_dict_set(s, named, name, v))
                 return false;
             continue;
@@ -276,13 +276,13 @@ static bool eval_args(struct star *s, const struct star_node *n, const struct st
                 return false;
             continue;
         case T_STAR:
-            if (!star_items(s, v, &more))
+            if (!star_value_items(s, v, &more))
                 return false;
             break;
         default: break;
         }
         for (size_t k = 0; k < more.n; k++) {
-            if (!star_list_add(s, positional, more.items[k]))
+            if (!star_value_append(s, positional, more.items[k]))
                 return false;
         }
     }
@@ -298,7 +298,7 @@ static struct star_value *eval_call(struct star *s, const struct star_node *n) {
         return NULL;
     for (size_t i = 0; i < n->n; i++) {
         struct star_value *v = star_eval(s, n->items[i]->a);
-        if (v == NULL || !star_list_add(s, &values, v))
+        if (v == NULL || !star_value_append(s, &values, v))
             return NULL;
     }
     if (s->call_count == STAR_CALLS_MAX)
@@ -318,7 +318,7 @@ static struct star_value *eval_call(struct star *s, const struct star_node *n) {
 
 static struct star_value *eval_binary(struct star *s, const struct star_node *n) {
     struct star_value *x = star_eval(s, n->a), *y = x == NULL ? NULL : star_eval(s, n->b);
-    return y == NULL ? NULL : star_binary(s, n->op, x, y);
+    return y == NULL ? NULL : star_ops_binary(s, n->op, x, y);
 }
 
 static struct star_value *eval_slice(struct star *s, const struct star_node *n) {
@@ -328,16 +328,16 @@ static struct star_value *eval_slice(struct star *s, const struct star_node *n) 
         if (parts[i] != NULL && (bounds[i] = star_eval(s, parts[i])) == NULL)
             return NULL;
     }
-    return v == NULL ? NULL : star_slice(s, v, bounds);
+    return v == NULL ? NULL : star_ops_slice(s, v, bounds);
 }
 
 static struct star_value *eval_choose(struct star *s, const struct star_node *n) {
     struct star_value *x = star_eval(s, n->kind == N_CHOICE ? n->b : n->a);
     if (x == NULL)
         return NULL;
-    bool truth = star_truth(x);
+    bool truth = star_value_truth(x);
     switch ((int)n->kind) {
-    case N_NOT: return star_bool(s, !truth);
+    case N_NOT: return star_value_bool(s, !truth);
     case N_CHOICE: return star_eval(s, truth ? n->a : n->c);
     case N_AND: return truth ? star_eval(s, n->b) : x;
     default: return truth ? x : star_eval(s, n->b);
@@ -352,7 +352,7 @@ static struct star_value *eval_expression(struct star *s, const struct star_node
     case N_LIST: return eval_items(s, n, STAR_LIST);
     case N_TUPLE: return eval_items(s, n, STAR_TUPLE);
     case N_DICT: return eval_dict(s, n);
-    case N_UNARY: x = star_eval(s, n->a); return x == NULL ? NULL : star_unary(s, n->op, x);
+    case N_UNARY: x = star_eval(s, n->a); return x == NULL ? NULL : star_ops_unary(s, n->op, x);
     case N_BINARY: return eval_binary(s, n);
     case N_AND:
     case N_OR:
@@ -362,9 +362,11 @@ static struct star_value *eval_expression(struct star *s, const struct star_node
     case N_INDEX:
         x = star_eval(s, n->a);
         y = x == NULL ? NULL : star_eval(s, n->b);
-        return y == NULL ? NULL : star_index(s, x, y);
+        return y == NULL ? NULL : star_ops_index(s, x, y);
     case N_SLICE: return eval_slice(s, n);
-    case N_DOT: x = star_eval(s, n->a); return x == NULL ? NULL : star_attribute(s, x, n->name);
+    case N_DOT:
+        x = star_eval(s, n->a);
+        return x == NULL ? NULL : star_call_attribute(s, x, n->name);
     case N_LAMBDA: return eval_function(s, n);
     case N_LISTCOMP:
     case N_DICTCOMP: return eval_comprehension(s, n);
@@ -397,7 +399,7 @@ static enum eval_flow eval_for(struct star *s, const struct star_node *n) {
         return FLOW_FAILED;
     }
     for (struct star_value *item; (item = loop_next(s, &l)) != NULL;) {
-        flow = star_assign(s, n->a, item) ? eval_run(s, n->c) : FLOW_FAILED;
+        flow = star_eval_assign(s, n->a, item) ? eval_run(s, n->c) : FLOW_FAILED;
         if (flow != FLOW_NEXT && flow != FLOW_CONTINUE)
             break;
         flow = FLOW_NEXT;
@@ -417,7 +419,7 @@ static enum eval_flow eval_assignment(struct star *s, const struct star_node *n)
         star_locate(s, n->c->span);
         return FLOW_FAILED;
     }
-    return eval_flow(star_assign(s, n->a, v));
+    return eval_flow(star_eval_assign(s, n->a, v));
 }
 
 /* x += y changes a list in place, as its owner sees it. */
@@ -425,10 +427,10 @@ static struct star_value *eval_augmented(struct star *s, const struct star_node 
                                          struct star_value *x, struct star_value *y) {
     struct star_list more;
     if (x->type == STAR_LIST && n->op == T_PLUS) {
-        if (!star_may_change(s, x->list.iterating) || !star_items(s, y, &more))
+        if (!star_value_may_change(s, x->list.iterating) || !star_value_items(s, y, &more))
             return NULL;
         for (size_t i = 0; i < more.n; i++) {
-            if (!star_list_add(s, &x->list, more.items[i]))
+            if (!star_value_append(s, &x->list, more.items[i]))
                 return NULL;
         }
         return x;
@@ -440,7 +442,7 @@ static struct star_value *eval_augmented(struct star *s, const struct star_node 
         }
         return x;
     }
-    return star_binary(s, n->op, x, y);
+    return star_ops_binary(s, n->op, x, y);
 }
 
 static enum eval_flow eval_augment(struct star *s, const struct star_node *n) {
@@ -460,7 +462,7 @@ static enum eval_flow eval_augment(struct star *s, const struct star_node *n) {
         star_locate(s, n->span);
         return FLOW_FAILED;
     }
-    return eval_flow(star_assign(s, n->a, v));
+    return eval_flow(star_eval_assign(s, n->a, v));
 }
 
 static enum eval_flow eval_return(struct star *s, const struct star_node *n) {
@@ -499,7 +501,9 @@ static enum eval_flow eval_run(struct star *s, const struct star_node *n) {
         v = star_eval(s, n->a);
         if (v == NULL)
             return FLOW_FAILED;
-        return star_truth(v) ? eval_run(s, n->b) : n->c != NULL ? eval_run(s, n->c) : FLOW_NEXT;
+        return star_value_truth(v) ? eval_run(s, n->b)
+               : n->c != NULL      ? eval_run(s, n->c)
+                                   : FLOW_NEXT;
     case N_FOR: return eval_for(s, n);
     default: return FLOW_NEXT;
     }

@@ -13,7 +13,7 @@ static bool percent_int(struct star *s, struct buf *b, const struct star_value *
             return star_alloc(s, SIZE_MAX) != NULL;
     } else if (v->type != STAR_INT) {
         return star_fail(s, "Operation `format(%%%c)` not supported on type `%s`", kind,
-                         star_type_name(v));
+                         star_value_type_name(v));
     }
     size_t begin = b->len;
     unsigned base = kind == 'x' || kind == 'X' ? 16 : kind == 'o' ? 8 : 10;
@@ -29,8 +29,8 @@ static bool percent_int(struct star *s, struct buf *b, const struct star_value *
 static bool percent_float(struct star *s, struct buf *b, const struct star_value *v, char kind) {
     if (v->type != STAR_INT && v->type != STAR_FLOAT)
         return star_fail(s, "Operation `format(%%%c)` not supported on type `%s`", kind,
-                         star_type_name(v));
-    double d = v->type == STAR_INT ? star_int_to_double(v->integer) : v->real;
+                         star_value_type_name(v));
+    double d = star_value_to_real(v);
     int r = 0;
     switch (kind) {
     case 'e': r = buf_putf(b, "%e", d); break;
@@ -44,8 +44,8 @@ static bool percent_float(struct star *s, struct buf *b, const struct star_value
 
 static bool percent_one(struct star *s, struct buf *b, struct star_value *v, char kind) {
     switch (kind) {
-    case 's': return star_put(s, b, v, false);
-    case 'r': return star_put(s, b, v, true);
+    case 's': return star_value_put(s, b, v, false);
+    case 'r': return star_value_put(s, b, v, true);
     case 'd':
     case 'i':
     case 'o':
@@ -61,7 +61,7 @@ static bool percent_one(struct star *s, struct buf *b, struct star_value *v, cha
     }
 }
 
-struct star_value *star_percent(struct star *s, struct str format, struct star_value *args) {
+struct star_value *star_format_percent(struct star *s, struct str format, struct star_value *args) {
     _cleanup_buf_ struct buf b = BUF_INIT(STAR_MEMORY_MAX);
     bool tuple = args->type == STAR_TUPLE;
     size_t n = tuple ? args->list.n : 1, used = 0;
@@ -145,7 +145,7 @@ static bool format_field(struct star *s, struct format_state *f, struct str fiel
             return star_fail(s, "Invalid character '%c' inside replacement field", name.p[i]);
     }
     struct star_value *v = format_argument(s, f, name);
-    return v != NULL && star_put(s, b, v, str_eqz(how, "!r"));
+    return v != NULL && star_value_put(s, b, v, str_eqz(how, "!r"));
 }
 
 struct star_value *star_format(struct star *s, const struct star_args *a) {

@@ -8,29 +8,26 @@
 /* -- conversions -- */
 
 static struct star_value *global_bool(struct star *s, const struct star_args *a) {
-    return star_bool(s, a->v[0] != NULL && star_truth(a->v[0]));
+    return star_value_bool(s, a->v[0] != NULL && star_value_truth(a->v[0]));
 }
 
 static struct star_value *global_str(struct star *s, const struct star_args *a) {
     _cleanup_buf_ struct buf b = BUF_INIT(STAR_MEMORY_MAX);
     if (a->v[0]->type == STAR_STRING)
         return a->v[0];
-    if (a->v[0]->type == STAR_BYTES) { /* what is no text becomes '?' */
-        struct star_value *v = star_put(s, &b, a->v[0], false) ? star_take(s, &b, 0) : NULL;
-        if (v != NULL)
-            utf8_mend((char *)(uintptr_t)v->text.p, v->text.n);
-        return v;
-    }
-    return star_put(s, &b, a->v[0], false) ? star_take(s, &b, 0) : NULL;
+    struct star_value *v = star_value_put(s, &b, a->v[0], false) ? star_take(s, &b, 0) : NULL;
+    if (v != NULL && a->v[0]->type == STAR_BYTES) /* invalid UTF-8 becomes '?' */
+        utf8_mend((char *)(uintptr_t)v->text.p, v->text.n);
+    return v;
 }
 
 static struct star_value *global_repr(struct star *s, const struct star_args *a) {
-    const char *text = star_repr(s, a->v[0]);
-    return text == NULL ? NULL : star_string(s, str_of(text));
+    const char *text = star_value_repr(s, a->v[0]);
+    return text == NULL ? NULL : star_value_string(s, str_of(text));
 }
 
 static struct star_value *global_type(struct star *s, const struct star_args *a) {
-    return star_string(s, str_of(star_type_name(a->v[0])));
+    return star_value_string(s, str_of(star_value_type_name(a->v[0])));
 }
 
 /* The digits of an int() argument, behind sign and prefix. */
@@ -52,7 +49,7 @@ static struct star_value *int_of_text(struct star *s, struct str text, unsigned 
     if (r < 0)
         return star_fail(s, "Cannot parse `%.*s` as an integer in base %u", (int)text.n, text.p,
                          used);
-    return star_integer(s, i);
+    return star_value_integer(s, i);
 }
 
 static struct star_value *global_int(struct star *s, const struct star_args *a) {
@@ -60,18 +57,18 @@ static struct star_value *global_int(struct star *s, const struct star_args *a) 
     int64_t base = 10;
     struct star_int i;
     if (v == NULL)
-        return star_number(s, 0);
-    if (a->v[1] != NULL && !star_small(s, a->v[1], &base))
+        return star_value_number(s, 0);
+    if (a->v[1] != NULL && !star_ops_small(s, a->v[1], &base))
         return NULL;
     switch ((int)v->type) {
     case STAR_INT: return v;
-    case STAR_BOOL: return star_number(s, v->boolean);
+    case STAR_BOOL: return star_value_number(s, v->boolean);
     case STAR_FLOAT:
         if (!isfinite(v->real))
             return star_fail(s, "cannot convert float %s to integer",
                              isnan(v->real) ? "NaN" : "infinity");
         return star_int_from_double(&s->arena, v->real, &i) < 0 ? star_alloc(s, SIZE_MAX)
-                                                                : star_integer(s, i);
+                                                                : star_value_integer(s, i);
     case STAR_STRING:
         if (base == 1 || base < 0 || base > 36)
             return star_fail(s, "%lld is not a valid base, int() base must be >= 2 and <= 36",
@@ -79,38 +76,38 @@ static struct star_value *global_int(struct star *s, const struct star_args *a) 
         return int_of_text(s, v->text, (unsigned)base);
     default: break;
     }
-    return star_want(s, v, STAR_INT, "bool | float | int | str", "a") ? v : NULL;
+    return star_value_want(s, v, STAR_INT, "bool | float | int | str", "a") ? v : NULL;
 }
 
 static struct star_value *global_float(struct star *s, const struct star_args *a) {
     struct star_value *v = a->v[0];
     if (v == NULL)
-        return star_real(s, 0);
+        return star_value_real(s, 0);
     if (v->type == STAR_FLOAT)
         return v;
     if (v->type == STAR_INT)
-        return star_real(s, star_int_to_double(v->integer));
+        return star_value_real(s, star_int_to_double(v->integer));
     if (v->type == STAR_BOOL)
-        return star_real(s, v->boolean);
+        return star_value_real(s, v->boolean);
     if (v->type != STAR_STRING)
-        return star_want(s, v, STAR_FLOAT, "bool | float | int | str", "a") ? v : NULL;
+        return star_value_want(s, v, STAR_FLOAT, "bool | float | int | str", "a") ? v : NULL;
     char text[512], *end;
     if (v->text.n > 0 && v->text.n < sizeof text && !strchr(" \t\n", v->text.p[0])) {
         memcpy(text, v->text.p, v->text.n);
         text[v->text.n] = '\0';
         double d = strtod(text, &end);
         if (*end == '\0' && strpbrk(text, "xX(") == NULL)
-            return star_real(s, d);
+            return star_value_real(s, d);
     }
     return star_fail(s, "string is not a valid number: %.*s", (int)v->text.n, v->text.p);
 }
 
 static struct star_value *sequence_of(struct star *s, const struct star_args *a,
                                       enum star_type type) {
-    struct star_value *v = star_list_new(s, type, 0);
+    struct star_value *v = star_value_list(s, type, 0);
     if (v == NULL || a->v[0] == NULL)
         return v;
-    return star_items(s, a->v[0], &v->list) ? v : NULL;
+    return star_value_items(s, a->v[0], &v->list) ? v : NULL;
 }
 
 static struct star_value *global_list(struct star *s, const struct star_args *a) {
@@ -125,19 +122,19 @@ static struct star_value *global_bytes(struct star *s, const struct star_args *a
     struct star_value *v = a->v[0];
     struct star_list items;
     if (v->type == STAR_STRING || v->type == STAR_BYTES)
-        return star_bytes(s, v->text);
-    if (!star_items(s, v, &items))
+        return star_value_text(s, STAR_BYTES, v->text);
+    if (!star_value_items(s, v, &items))
         return NULL;
     char *p = star_alloc(s, items.n + 1);
     for (size_t i = 0; p != NULL && i < items.n; i++) {
         int64_t byte;
-        if (!star_small(s, items.items[i], &byte))
+        if (!star_ops_small(s, items.items[i], &byte))
             return NULL;
         if (byte < 0 || byte > 255)
             return star_fail(s, "bytes() needs integers from 0 to 255");
         p[i] = (char)byte;
     }
-    return p == NULL ? NULL : star_bytes(s, (struct str){p, items.n});
+    return p == NULL ? NULL : star_value_text(s, STAR_BYTES, (struct str){p, items.n});
 }
 
 /* Adds pairs, a dictionary or named arguments to a dictionary. */
@@ -150,10 +147,10 @@ static bool dict_merge(struct star *s, struct star_dict *d, struct star_value *f
         }
         return true;
     }
-    if (!star_items(s, from, &pairs))
+    if (!star_value_items(s, from, &pairs))
         return false;
     for (size_t i = 0; i < pairs.n; i++) {
-        if (!star_items(s, pairs.items[i], &pair))
+        if (!star_value_items(s, pairs.items[i], &pair))
             return false;
         if (pair.n != 2)
             return star_fail(s, "Found an element of length %zu, expected 2", pair.n);
@@ -179,7 +176,7 @@ static struct star_value *global_dict(struct star *s, const struct star_args *a)
 }
 
 static struct star_value *dict_update(struct star *s, const struct star_args *a) {
-    return dict_fill(s, a->self->dict, a) ? star_none(s) : NULL;
+    return dict_fill(s, a->self->dict, a) ? star_value_none(s) : NULL;
 }
 
 /* -- numbers -- */
@@ -187,15 +184,15 @@ static struct star_value *dict_update(struct star *s, const struct star_args *a)
 static struct star_value *global_abs(struct star *s, const struct star_args *a) {
     struct star_value *v = a->v[0];
     if (v->type == STAR_FLOAT)
-        return star_real(s, fabs(v->real));
+        return star_value_real(s, fabs(v->real));
     if (v->type != STAR_INT)
-        return star_want(s, v, STAR_INT, "float | int", "x") ? v : NULL;
-    return star_int_compare(v->integer, star_int_of(0)) < 0 ? star_unary(s, T_MINUS, v) : v;
+        return star_value_want(s, v, STAR_INT, "float | int", "x") ? v : NULL;
+    return star_int_compare(v->integer, star_int_of(0)) < 0 ? star_ops_unary(s, T_MINUS, v) : v;
 }
 
 static struct star_value *global_chr(struct star *s, const struct star_args *a) {
     int64_t c;
-    if (!star_small(s, a->v[0], &c))
+    if (!star_ops_small(s, a->v[0], &c))
         return NULL;
     if (c < 0)
         return star_fail(s, "chr() parameter value negative integer %lld", (long long)c);
@@ -203,37 +200,35 @@ static struct star_value *global_chr(struct star *s, const struct star_args *a) 
         return star_fail(s, "chr() parameter value is 0x%llx which is not a valid UTF-8 codepoint",
                          (long long)c);
     char *p = star_alloc(s, 5);
-    return p == NULL ? NULL : star_string(s, (struct str){p, utf8_encode(p, (unsigned)c)});
+    return p == NULL ? NULL : star_value_string(s, (struct str){p, utf8_encode(p, (unsigned)c)});
 }
 
 static struct star_value *global_ord(struct star *s, const struct star_args *a) {
-    if (!star_want(s, a->v[0], STAR_STRING, "str", "a"))
+    if (!star_value_want(s, a->v[0], STAR_STRING, "str", "a"))
         return NULL;
     struct str t = a->v[0]->text;
-    if (star_chars(t) != 1) {
-        const char *repr = star_repr(s, a->v[0]);
-        return repr == NULL ? NULL
-                            : star_fail(s, "ord(): %s is not a single character string", repr);
-    }
+    if (star_value_chars(t) != 1)
+        return star_fail(s, "ord(): %s is not a single character string",
+                         star_value_repr(s, a->v[0]));
     uint32_t c;
     utf8_decode(t.p, t.n, &c);
-    return star_number(s, c);
+    return star_value_number(s, c);
 }
 
 static struct star_value *global_hash(struct star *s, const struct star_args *a) {
-    if (!star_want(s, a->v[0], STAR_STRING, "str", "a"))
+    if (!star_value_want(s, a->v[0], STAR_STRING, "str", "a"))
         return NULL;
     struct str t = a->v[0]->text;
     uint32_t h = 0;
     for (size_t i = 0; i < t.n; i++)
         h = h * 31 + (unsigned char)t.p[i];
-    return star_number(s, (int32_t)h);
+    return star_value_number(s, (int32_t)h);
 }
 
 static struct star_value *global_range(struct star *s, const struct star_args *a) {
     int64_t v[3] = {0, 0, 1};
     for (size_t i = 0; i < 3; i++) {
-        if (a->v[i] != NULL && !star_small(s, a->v[i], &v[i]))
+        if (a->v[i] != NULL && !star_ops_small(s, a->v[i], &v[i]))
             return NULL;
     }
     if (v[2] == 0)
@@ -248,22 +243,23 @@ static struct star_value *global_range(struct star *s, const struct star_args *a
 /* -- sequences -- */
 
 static struct star_value *global_len(struct star *s, const struct star_args *a) {
-    int64_t n = star_length(a->v[0]);
+    int64_t n = star_value_length(a->v[0]);
     if (n >= 0)
-        return star_number(s, n);
+        return star_value_number(s, n);
     s->call_count--; /* this error is one of the expression, not of a call */
-    return star_fail(s, "Operation `len()` not supported on type `%s`", star_type_name(a->v[0]));
+    return star_fail(s, "Operation `len()` not supported on type `%s`",
+                     star_value_type_name(a->v[0]));
 }
 
 static struct star_value *any_or_all(struct star *s, const struct star_args *a, bool any) {
     struct star_list items;
-    if (!star_items(s, a->v[0], &items))
+    if (!star_value_items(s, a->v[0], &items))
         return NULL;
     for (size_t i = 0; i < items.n; i++) {
-        if (star_truth(items.items[i]) == any)
-            return star_bool(s, any);
+        if (star_value_truth(items.items[i]) == any)
+            return star_value_bool(s, any);
     }
-    return star_bool(s, !any);
+    return star_value_bool(s, !any);
 }
 
 static struct star_value *global_any(struct star *s, const struct star_args *a) {
@@ -275,54 +271,56 @@ static struct star_value *global_all(struct star *s, const struct star_args *a) 
 }
 
 static struct star_value *pair_of(struct star *s, struct star_value *x, struct star_value *y) {
-    struct star_value *v = star_list_new(s, STAR_TUPLE, 2);
-    return v != NULL && star_list_add(s, &v->list, x) && star_list_add(s, &v->list, y) ? v : NULL;
+    struct star_value *v = star_value_list(s, STAR_TUPLE, 2);
+    return v != NULL && star_value_append(s, &v->list, x) && star_value_append(s, &v->list, y)
+               ? v
+               : NULL;
 }
 
 static struct star_value *global_enumerate(struct star *s, const struct star_args *a) {
     struct star_list items;
     int64_t start = 0;
-    struct star_value *v = star_list_new(s, STAR_LIST, 0);
-    if (v == NULL || (a->v[1] != NULL && !star_small(s, a->v[1], &start)) ||
-        !star_items(s, a->v[0], &items))
+    struct star_value *v = star_value_list(s, STAR_LIST, 0);
+    if (v == NULL || (a->v[1] != NULL && !star_ops_small(s, a->v[1], &start)) ||
+        !star_value_items(s, a->v[0], &items))
         return NULL;
     for (size_t i = 0; i < items.n; i++) {
-        struct star_value *n = star_number(s, start + (int64_t)i);
+        struct star_value *n = star_value_number(s, start + (int64_t)i);
         struct star_value *pair = n == NULL ? NULL : pair_of(s, n, items.items[i]);
-        if (pair == NULL || !star_list_add(s, &v->list, pair))
+        if (pair == NULL || !star_value_append(s, &v->list, pair))
             return NULL;
     }
     return v;
 }
 
 static struct star_value *global_zip(struct star *s, const struct star_args *a) {
-    struct star_value *v = star_list_new(s, STAR_LIST, 0);
+    struct star_value *v = star_value_list(s, STAR_LIST, 0);
     size_t n = a->rest->n, least = SIZE_MAX;
     struct star_list *lists = star_calloc(s, n + 1, sizeof *lists);
     if (v == NULL || lists == NULL)
         return NULL;
     for (size_t i = 0; i < n; i++) {
-        if (!star_items(s, a->rest->items[i], &lists[i]))
+        if (!star_value_items(s, a->rest->items[i], &lists[i]))
             return NULL;
         least = MIN(least, lists[i].n);
     }
     for (size_t k = 0; n > 0 && k < least; k++) {
-        struct star_value *tuple = star_list_new(s, STAR_TUPLE, n);
+        struct star_value *tuple = star_value_list(s, STAR_TUPLE, n);
         for (size_t i = 0; tuple != NULL && i < n; i++) {
-            if (!star_list_add(s, &tuple->list, lists[i].items[k]))
+            if (!star_value_append(s, &tuple->list, lists[i].items[k]))
                 return NULL;
         }
-        if (tuple == NULL || !star_list_add(s, &v->list, tuple))
+        if (tuple == NULL || !star_value_append(s, &v->list, tuple))
             return NULL;
     }
     return v;
 }
 
 static struct star_value *global_reversed(struct star *s, const struct star_args *a) {
-    struct star_value *v = star_list_new(s, STAR_LIST, 0);
-    if (v == NULL || !star_items(s, a->v[0], &v->list))
+    struct star_value *v = star_value_list(s, STAR_LIST, 0);
+    if (v == NULL || !star_value_items(s, a->v[0], &v->list))
         return NULL;
-    star_list_reverse(&v->list);
+    star_value_reverse(&v->list);
     return v;
 }
 
@@ -347,7 +345,7 @@ static bool sort_range(struct star *s, struct star_entry *list, struct star_entr
     for (size_t i = 0, x = 0, y = half; i < n; i++) {
         int c = 0;
         if (x < half && y < n &&
-            (!star_work(s, 1) || !star_compare(s, list[y].key, list[x].key, &c)))
+            (!star_work(s, 1) || !star_value_compare(s, list[y].key, list[x].key, &c)))
             return false;
         bool second = x == half || (y < n && (reverse ? c > 0 : c < 0));
         room[i] = list[second ? y++ : x++];
@@ -357,8 +355,8 @@ static bool sort_range(struct star *s, struct star_entry *list, struct star_entr
 }
 
 static struct star_value *global_sorted(struct star *s, const struct star_args *a) {
-    struct star_value *v = star_list_new(s, STAR_LIST, 0);
-    if (v == NULL || !star_items(s, a->v[0], &v->list))
+    struct star_value *v = star_value_list(s, STAR_LIST, 0);
+    if (v == NULL || !star_value_items(s, a->v[0], &v->list))
         return NULL;
     size_t n = v->list.n;
     struct star_entry *list = star_calloc(s, 2 * n + 1, sizeof *list);
@@ -369,7 +367,7 @@ static struct star_value *global_sorted(struct star *s, const struct star_args *
         if ((list[i].key = key_of(s, a->v[1], list[i].value)) == NULL)
             return NULL;
     }
-    if (!sort_range(s, list, list + n, n, a->v[2] != NULL && star_truth(a->v[2])))
+    if (!sort_range(s, list, list + n, n, a->v[2] != NULL && star_value_truth(a->v[2])))
         return NULL;
     for (size_t i = 0; i < n; i++)
         v->list.items[i] = list[i].value;
@@ -379,7 +377,7 @@ static struct star_value *global_sorted(struct star *s, const struct star_args *
 static struct star_value *extreme(struct star *s, const struct star_args *a, bool most) {
     struct star_list items = *a->rest;
     struct star_value *best = NULL, *best_key = NULL;
-    if (items.n == 1 && !star_items(s, a->rest->items[0], &items))
+    if (items.n == 1 && !star_value_items(s, a->rest->items[0], &items))
         return NULL;
     if (items.n == 0)
         return star_fail(s, "Argument is an empty iterable, %s() expect a non empty iterable",
@@ -387,7 +385,7 @@ static struct star_value *extreme(struct star *s, const struct star_args *a, boo
     for (size_t i = 0; i < items.n; i++) {
         struct star_value *key = key_of(s, a->v[0], items.items[i]);
         int c = 0;
-        if (key == NULL || (best != NULL && !star_compare(s, key, best_key, &c)))
+        if (key == NULL || (best != NULL && !star_value_compare(s, key, best_key, &c)))
             return NULL;
         if (best != NULL && (most ? c <= 0 : c >= 0))
             continue;
@@ -408,44 +406,45 @@ static struct star_value *global_min(struct star *s, const struct star_args *a) 
 /* -- attributes, failing -- */
 
 static struct star_value *global_dir(struct star *s, const struct star_args *a) {
-    struct star_value *v = star_list_new(s, STAR_LIST, 0);
-    for (const struct star_native *f = star_methods(a->v[0]); f != NULL && f->name != NULL; f++) {
-        struct star_value *name = star_string(s, str_of(f->name));
-        if (v == NULL || name == NULL || !star_list_add(s, &v->list, name))
+    struct star_value *v = star_value_list(s, STAR_LIST, 0);
+    for (const struct star_native *f = star_call_methods(a->v[0]); f != NULL && f->name != NULL;
+         f++) {
+        struct star_value *name = star_value_string(s, str_of(f->name));
+        if (v == NULL || name == NULL || !star_value_append(s, &v->list, name))
             return NULL;
     }
     return v;
 }
 
 static const struct star_native *method_of(const struct star_value *v, struct str name) {
-    const struct star_native *f = star_methods(v);
+    const struct star_native *f = star_call_methods(v);
     while (f != NULL && f->name != NULL && !str_eqz(name, f->name))
         f++;
     return f != NULL && f->name != NULL ? f : NULL;
 }
 
 static struct star_value *global_getattr(struct star *s, const struct star_args *a) {
-    if (!star_want(s, a->v[1], STAR_STRING, "str", "attr"))
+    if (!star_value_want(s, a->v[1], STAR_STRING, "str", "attr"))
         return NULL;
     if (method_of(a->v[0], a->v[1]->text) != NULL)
-        return star_attribute(s, a->v[0], a->v[1]->text);
+        return star_call_attribute(s, a->v[0], a->v[1]->text);
     if (a->v[2] != NULL)
         return a->v[2];
     return star_fail(s, "Operation `.%.*s` not supported on type `%s`", (int)a->v[1]->text.n,
-                     a->v[1]->text.p, star_type_name(a->v[0]));
+                     a->v[1]->text.p, star_value_type_name(a->v[0]));
 }
 
 static struct star_value *global_hasattr(struct star *s, const struct star_args *a) {
-    if (!star_want(s, a->v[1], STAR_STRING, "str", "attr"))
+    if (!star_value_want(s, a->v[1], STAR_STRING, "str", "attr"))
         return NULL;
-    return star_bool(s, method_of(a->v[0], a->v[1]->text) != NULL);
+    return star_value_bool(s, method_of(a->v[0], a->v[1]->text) != NULL);
 }
 
 static struct star_value *global_fail(struct star *s, const struct star_args *a) {
     _cleanup_buf_ struct buf b = BUF_INIT(STAR_ERROR_MAX);
     for (size_t i = 0; i < a->rest->n; i++) {
         struct star_value *v = a->rest->items[i];
-        if (buf_putc(&b, ' ') < 0 || !star_put(s, &b, v, v->type == STAR_BYTES))
+        if (buf_putc(&b, ' ') < 0 || !star_value_put(s, &b, v, v->type == STAR_BYTES))
             return star_take(s, &b, -ENOMEM);
     }
     return star_fail(s, "fail:%.*s", (int)b.len, b.len > 0 ? b.p : "");
@@ -487,32 +486,34 @@ const struct star_native star_globals[] = {
 
 static struct star_value *list_append(struct star *s, const struct star_args *a) {
     struct star_list *l = &a->self->list;
-    return star_may_change(s, l->iterating) && star_list_add(s, l, a->v[0]) ? star_none(s) : NULL;
+    return star_value_may_change(s, l->iterating) && star_value_append(s, l, a->v[0])
+               ? star_value_none(s)
+               : NULL;
 }
 
 static struct star_value *list_clear(struct star *s, const struct star_args *a) {
-    if (!star_may_change(s, a->self->list.iterating))
+    if (!star_value_may_change(s, a->self->list.iterating))
         return NULL;
     a->self->list.n = 0;
-    return star_none(s);
+    return star_value_none(s);
 }
 
 static struct star_value *list_extend(struct star *s, const struct star_args *a) {
     struct star_list more;
-    if (!star_may_change(s, a->self->list.iterating) || !star_items(s, a->v[0], &more))
+    if (!star_value_may_change(s, a->self->list.iterating) || !star_value_items(s, a->v[0], &more))
         return NULL;
     for (size_t i = 0; i < more.n; i++) {
-        if (!star_list_add(s, &a->self->list, more.items[i]))
+        if (!star_value_append(s, &a->self->list, more.items[i]))
             return NULL;
     }
-    return star_none(s);
+    return star_value_none(s);
 }
 
 /* Where an equal item is, from `begin` to `end`; -1: nowhere, or a failure. */
 static int64_t list_find(struct star *s, const struct star_list *l, const struct star_value *v,
                          size_t begin, size_t end) {
     for (size_t i = begin; i < end && i < l->n; i++) {
-        int r = star_work(s, 1) ? star_equal(s, l->items[i], v) : -1;
+        int r = star_work(s, 1) ? star_value_equal(s, l->items[i], v) : -1;
         if (r != 0)
             return r < 0 ? -1 : (int64_t)i;
     }
@@ -522,32 +523,30 @@ static int64_t list_find(struct star *s, const struct star_list *l, const struct
 static struct star_value *list_index(struct star *s, const struct star_args *a) {
     const struct star_list *l = &a->self->list;
     int64_t begin = 0, end = (int64_t)l->n;
-    if ((a->v[1] != NULL && a->v[1]->type != STAR_NONE && !star_small(s, a->v[1], &begin)) ||
-        (a->v[2] != NULL && a->v[2]->type != STAR_NONE && !star_small(s, a->v[2], &end)))
+    if ((a->v[1] != NULL && a->v[1]->type != STAR_NONE && !star_ops_small(s, a->v[1], &begin)) ||
+        (a->v[2] != NULL && a->v[2]->type != STAR_NONE && !star_ops_small(s, a->v[2], &end)))
         return NULL;
     begin = begin < 0 ? MAX(begin + (int64_t)l->n, 0) : begin;
     end = end < 0 ? MAX(end + (int64_t)l->n, 0) : end;
     int64_t at = list_find(s, l, a->v[0], (size_t)begin, (size_t)end);
     if (at >= 0 || s->failed)
-        return at < 0 ? NULL : star_number(s, at);
-    const char *item = star_repr(s, a->v[0]), *list = star_repr(s, a->self);
-    return item == NULL || list == NULL
-               ? NULL
-               : star_fail(s, "Element '%s' not found in '%s'", item, list);
+        return at < 0 ? NULL : star_value_number(s, at);
+    const char *item = star_value_repr(s, a->v[0]), *list = star_value_repr(s, a->self);
+    return star_fail(s, "Element '%s' not found in '%s'", item, list);
 }
 
 static struct star_value *list_insert(struct star *s, const struct star_args *a) {
     struct star_list *l = &a->self->list;
     int64_t at;
-    if (!star_may_change(s, l->iterating) || !star_small(s, a->v[0], &at))
+    if (!star_value_may_change(s, l->iterating) || !star_ops_small(s, a->v[0], &at))
         return NULL;
     int64_t n = (int64_t)l->n;
     at = at < 0 ? MAX(at + n, 0) : MIN(at, n);
-    if (!star_list_add(s, l, a->v[1]) || !star_work(s, (size_t)n / 64))
+    if (!star_value_append(s, l, a->v[1]) || !star_work(s, (size_t)n / 64))
         return NULL;
     memmove(l->items + at + 1, l->items + at, (size_t)(n - at) * sizeof(struct star_value *));
     l->items[at] = a->v[1];
-    return star_none(s);
+    return star_value_none(s);
 }
 
 static void list_take_out(struct star_list *l, size_t i) {
@@ -558,7 +557,8 @@ static void list_take_out(struct star_list *l, size_t i) {
 static struct star_value *list_pop(struct star *s, const struct star_args *a) {
     struct star_list *l = &a->self->list;
     int64_t at = -1;
-    if (!star_may_change(s, l->iterating) || (a->v[0] != NULL && !star_small(s, a->v[0], &at)))
+    if (!star_value_may_change(s, l->iterating) ||
+        (a->v[0] != NULL && !star_ops_small(s, a->v[0], &at)))
         return NULL;
     int64_t i = at < 0 && a->v[0] == NULL ? (int64_t)l->n - 1 : at < 0 ? at + (int64_t)l->n : at;
     if (i < 0 || i >= (int64_t)l->n)
@@ -570,17 +570,15 @@ static struct star_value *list_pop(struct star *s, const struct star_args *a) {
 
 static struct star_value *list_remove(struct star *s, const struct star_args *a) {
     struct star_list *l = &a->self->list;
-    if (!star_may_change(s, l->iterating))
+    if (!star_value_may_change(s, l->iterating))
         return NULL;
     int64_t at = list_find(s, l, a->v[0], 0, l->n);
     if (at < 0) {
-        const char *item = s->failed ? NULL : star_repr(s, a->v[0]);
-        const char *list = item == NULL ? NULL : star_repr(s, a->self);
-        return list == NULL ? NULL
-                            : star_fail(s, "Element '%s' not found in list '%s'", item, list);
+        const char *item = star_value_repr(s, a->v[0]), *list = star_value_repr(s, a->self);
+        return star_fail(s, "Element '%s' not found in list '%s'", item, list);
     }
     list_take_out(l, (size_t)at);
-    return star_none(s);
+    return star_value_none(s);
 }
 
 const struct star_native star_list_methods[] = {
@@ -593,27 +591,27 @@ const struct star_native star_list_methods[] = {
 /* -- methods of dictionaries -- */
 
 static struct star_value *dict_clear(struct star *s, const struct star_args *a) {
-    if (!star_may_change(s, a->self->dict->iterating))
+    if (!star_value_may_change(s, a->self->dict->iterating))
         return NULL;
     *a->self->dict = (struct star_dict){0};
-    return star_none(s);
+    return star_value_none(s);
 }
 
 static struct star_value *dict_get(struct star *s, const struct star_args *a) {
     struct star_entry *e = star_dict_find(s, a->self->dict, a->v[0]);
     if (s->failed)
         return NULL;
-    return e != NULL ? e->value : a->v[1] != NULL ? a->v[1] : star_none(s);
+    return e != NULL ? e->value : a->v[1] != NULL ? a->v[1] : star_value_none(s);
 }
 
 static struct star_value *dict_list(struct star *s, const struct star_args *a, char what) {
-    struct star_value *v = star_list_new(s, STAR_LIST, a->self->dict->n);
+    struct star_value *v = star_value_list(s, STAR_LIST, a->self->dict->n);
     for (size_t i = 0; v != NULL && i < a->self->dict->n; i++) {
         const struct star_entry *e = &a->self->dict->entries[i];
         struct star_value *item = what == 'k'   ? e->key
                                   : what == 'v' ? e->value
                                                 : pair_of(s, e->key, e->value);
-        if (item == NULL || !star_list_add(s, &v->list, item))
+        if (item == NULL || !star_value_append(s, &v->list, item))
             return NULL;
     }
     return v;
@@ -633,7 +631,7 @@ static struct star_value *dict_values(struct star *s, const struct star_args *a)
 
 static struct star_value *dict_pop(struct star *s, const struct star_args *a) {
     struct star_dict *d = a->self->dict;
-    if (!star_may_change(s, d->iterating) || !star_work(s, d->n / 8))
+    if (!star_value_may_change(s, d->iterating) || !star_work(s, d->n / 8))
         return NULL;
     struct star_entry *e = star_dict_find(s, d, a->v[0]);
     if (s->failed)
@@ -641,10 +639,8 @@ static struct star_value *dict_pop(struct star *s, const struct star_args *a) {
     if (e == NULL && a->v[1] != NULL)
         return a->v[1];
     if (e == NULL) {
-        const char *key = star_repr(s, a->v[0]), *dict = star_repr(s, a->self);
-        return key == NULL || dict == NULL
-                   ? NULL
-                   : star_fail(s, "Key `%s` not found in dictionary `%s`", key, dict);
+        const char *key = star_value_repr(s, a->v[0]), *dict = star_value_repr(s, a->self);
+        return star_fail(s, "Key `%s` not found in dictionary `%s`", key, dict);
     }
     struct star_value *v = e->value;
     star_dict_remove(d, e);
@@ -653,7 +649,7 @@ static struct star_value *dict_pop(struct star *s, const struct star_args *a) {
 
 static struct star_value *dict_popitem(struct star *s, const struct star_args *a) {
     struct star_dict *d = a->self->dict;
-    if (!star_may_change(s, d->iterating) || !star_work(s, d->n / 8))
+    if (!star_value_may_change(s, d->iterating) || !star_work(s, d->n / 8))
         return NULL;
     if (d->n == 0)
         return star_fail(s, "Cannot .popitem() on an empty dictionary");
@@ -664,7 +660,7 @@ static struct star_value *dict_popitem(struct star *s, const struct star_args *a
 
 static struct star_value *dict_setdefault(struct star *s, const struct star_args *a) {
     struct star_entry *e = star_dict_find(s, a->self->dict, a->v[0]);
-    struct star_value *v = a->v[1] != NULL ? a->v[1] : star_none(s);
+    struct star_value *v = a->v[1] != NULL ? a->v[1] : star_value_none(s);
     if (s->failed)
         return NULL;
     if (e != NULL)

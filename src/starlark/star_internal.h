@@ -235,35 +235,42 @@ int star_scope(struct star *s, struct star_node *module);
 /* -- star_value.c -- */
 
 struct star_value *star_value_new(struct star *s, enum star_type type);
-struct star_value *star_bool(struct star *s, bool b);
-struct star_value *star_integer(struct star *s, struct star_int i);
-struct star_value *star_number(struct star *s, int64_t i);
-struct star_value *star_real(struct star *s, double d);
-struct star_value *star_string(struct star *s, struct str text); /* the text is not copied */
-struct star_value *star_bytes(struct star *s, struct str text);
-struct star_value *star_list_new(struct star *s, enum star_type type, size_t cap);
+struct star_value *star_value_bool(struct star *s, bool b);
+struct star_value *star_value_integer(struct star *s, struct star_int i);
+struct star_value *star_value_number(struct star *s, int64_t i);
+struct star_value *star_value_real(struct star *s, double d);
+/* Strings and bytes borrow the text: it lives as long as the evaluation. */
+struct star_value *star_value_string(struct star *s, struct str text);
+struct star_value *star_value_text(struct star *s, enum star_type type, struct str text);
+struct star_value *star_value_list(struct star *s, enum star_type type, size_t cap);
 /* Appends; false after a failure. */
-MUST_CHECK bool star_list_add(struct star *s, struct star_list *l, struct star_value *v);
-void star_list_reverse(struct star_list *l);
-bool star_truth(const struct star_value *v);
+MUST_CHECK bool star_value_append(struct star *s, struct star_list *l, struct star_value *v);
+void star_value_reverse(struct star_list *l);
+bool star_value_truth(const struct star_value *v);
+/* The value of an int or a float. */
+double star_value_to_real(const struct star_value *v);
 /* 1, 0, or -1 after a failure. */
-MUST_CHECK int star_equal(struct star *s, const struct star_value *x, const struct star_value *y);
+MUST_CHECK int star_value_equal(struct star *s, const struct star_value *x,
+                                const struct star_value *y);
 /* False after a failure; else *out is <0, 0, >0. */
-MUST_CHECK bool star_compare(struct star *s, const struct star_value *x, const struct star_value *y,
-                             int *out);
+MUST_CHECK bool star_value_compare(struct star *s, const struct star_value *x,
+                                   const struct star_value *y, int *out);
 /* Appends repr() or str(). False after a failure. */
-MUST_CHECK bool star_put(struct star *s, struct buf *b, const struct star_value *v, bool repr);
+MUST_CHECK bool star_value_put(struct star *s, struct buf *b, const struct star_value *v,
+                               bool repr);
 /* False after a failure: it has no hash. */
-MUST_CHECK bool star_hash(struct star *s, const struct star_value *v, uint64_t *out);
+MUST_CHECK bool star_value_hash(struct star *s, const struct star_value *v, uint64_t *out);
 /* The number of items; -1: it has none. */
-int64_t star_length(const struct star_value *v);
-int64_t star_range_length(const struct star_range *r);
+int64_t star_value_length(const struct star_value *v);
+int64_t star_value_range_length(const struct star_range *r);
 /* All items as a list that is nobody else's; false after a failure. */
-MUST_CHECK bool star_items(struct star *s, struct star_value *v, struct star_list *out);
+MUST_CHECK bool star_value_items(struct star *s, struct star_value *v, struct star_list *out);
+/* Fails while a loop runs over the list or dictionary with this count. */
+MUST_CHECK bool star_value_may_change(struct star *s, unsigned iterating);
 /* Code points of valid UTF-8. */
-size_t star_chars(struct str text);
+size_t star_value_chars(struct str text);
 /* The byte at which character n begins, or text.n. */
-size_t star_char_at(struct str text, size_t n);
+size_t star_value_char_at(struct str text, size_t n);
 
 /* -- star_dict.c -- */
 
@@ -274,24 +281,23 @@ struct star_entry *star_dict_find(struct star *s, const struct star_dict *d,
 MUST_CHECK bool star_dict_set(struct star *s, struct star_dict *d, struct star_value *key,
                               struct star_value *value);
 void star_dict_remove(struct star_dict *d, struct star_entry *e);
-/* Fails when a loop is under way. */
-MUST_CHECK bool star_may_change(struct star *s, unsigned iterating);
 
 /* -- star_ops.c -- */
 
-struct star_value *star_binary(struct star *s, enum star_token op, struct star_value *x,
-                               struct star_value *y);
-struct star_value *star_unary(struct star *s, enum star_token op, struct star_value *x);
-struct star_value *star_index(struct star *s, struct star_value *v, struct star_value *key);
-struct star_value *star_slice(struct star *s, struct star_value *v, struct star_value *const b[3]);
-MUST_CHECK bool star_set_index(struct star *s, struct star_value *v, struct star_value *key,
-                               struct star_value *to);
+struct star_value *star_ops_binary(struct star *s, enum star_token op, struct star_value *x,
+                                   struct star_value *y);
+struct star_value *star_ops_unary(struct star *s, enum star_token op, struct star_value *x);
+struct star_value *star_ops_index(struct star *s, struct star_value *v, struct star_value *key);
+struct star_value *star_ops_slice(struct star *s, struct star_value *v,
+                                  struct star_value *const b[3]);
+MUST_CHECK bool star_ops_set_index(struct star *s, struct star_value *v, struct star_value *key,
+                                   struct star_value *to);
 /* A number that fits 32 bits, as indices must. */
-MUST_CHECK bool star_small(struct star *s, const struct star_value *v, int64_t *out);
+MUST_CHECK bool star_ops_small(struct star *s, const struct star_value *v, int64_t *out);
 
 /* -- star_format.c -- */
 
-struct star_value *star_percent(struct star *s, struct str format, struct star_value *args);
+struct star_value *star_format_percent(struct star *s, struct str format, struct star_value *args);
 struct star_value *star_format(struct star *s, const struct star_args *a);
 
 /* -- star_type.c: annotations -- */
@@ -314,10 +320,11 @@ MUST_CHECK bool star_eval_module(struct star *s, const struct star_node *module,
 struct star_value *star_eval(struct star *s, const struct star_node *n);
 /* Runs a body; its value, or NULL after a failure. */
 struct star_value *star_eval_body(struct star *s, const struct star_node *n);
-MUST_CHECK bool star_assign(struct star *s, const struct star_node *target, struct star_value *v);
+MUST_CHECK bool star_eval_assign(struct star *s, const struct star_node *target,
+                                 struct star_value *v);
 struct star_value *star_call(struct star *s, struct star_value *fn, struct star_list *positional,
                              struct star_dict *named);
-struct star_value *star_attribute(struct star *s, struct star_value *v, struct str name);
+struct star_value *star_call_attribute(struct star *s, struct star_value *v, struct str name);
 
 /* -- tables of natives, ended by one without a name -- */
 
@@ -327,4 +334,4 @@ extern const struct star_native star_bytes_methods[];
 extern const struct star_native star_list_methods[];
 extern const struct star_native star_dict_methods[];
 /* The methods of a value's type, or NULL. */
-const struct star_native *star_methods(const struct star_value *v);
+const struct star_native *star_call_methods(const struct star_value *v);

@@ -85,7 +85,7 @@ const char *star_lex_name(enum star_token t) {
 
 const char *star_lex_describe(struct star_lex *l) {
     struct star *s = l->s;
-    const char *repr = l->value != NULL ? star_repr(s, l->value) : "";
+    const char *repr = l->value != NULL ? star_value_repr(s, l->value) : "";
     if (repr == NULL)
         return NULL;
     switch ((int)l->token) {
@@ -262,7 +262,7 @@ static bool lex_float(struct star_lex *l, size_t begin) {
     memcpy(text, l->s->text.p + begin, n);
     text[n] = '\0';
     l->token = T_FLOAT;
-    l->value = star_real(l->s, strtod(text, NULL));
+    l->value = star_value_real(l->s, strtod(text, NULL));
     return l->value != NULL;
 }
 
@@ -279,7 +279,7 @@ static bool lex_int(struct star_lex *l, size_t begin, size_t prefix, unsigned ba
         return star_fail_at(l->s, lex_span(begin, l->at),
                             "Parse error: cannot parse `%.*s` as an integer", (int)all.n, all.p);
     l->token = T_INT;
-    l->value = star_integer(l->s, value);
+    l->value = star_value_integer(l->s, value);
     return l->value != NULL;
 }
 

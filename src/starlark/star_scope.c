@@ -60,7 +60,7 @@ static struct star_value *scope_builtin(struct star *s, struct str name) {
     if (str_eqz(name, "None"))
         return &s->none;
     if (str_eqz(name, "True") || str_eqz(name, "False"))
-        return star_bool(s, name.p[0] == 'T');
+        return star_value_bool(s, name.p[0] == 'T');
     for (size_t k = 0; k < 2; k++) {
         for (size_t i = 0; k == 0 ? list[0][i].name != NULL : i < s->native_count; i++) {
             if (!str_eqz(name, list[k][i].name))

@@ -45,7 +45,7 @@ static struct str text_of(const struct star_args *a) {
 }
 
 static bool want_text(struct star *s, const struct star_args *a, size_t i, const char *name) {
-    return a->v[i] == NULL || star_want(s, a->v[i], STAR_STRING, "str", name);
+    return a->v[i] == NULL || star_value_want(s, a->v[i], STAR_STRING, "str", name);
 }
 
 /* A changed copy; NULL after a failure. */
@@ -60,7 +60,7 @@ static struct star_value *map_text(struct star *s, struct str t, char (*fn)(char
     char *p = text_copy(s, t);
     for (size_t i = 0; p != NULL && i < t.n; i++)
         p[i] = fn(p[i]);
-    return p == NULL ? NULL : star_string(s, (struct str){p, t.n});
+    return p == NULL ? NULL : star_value_string(s, (struct str){p, t.n});
 }
 
 static const char *find_text(struct str in, struct str what) {
@@ -113,7 +113,7 @@ static struct star_value *string_title(struct star *s, const struct star_args *a
         p[i] = inside ? char_lower(p[i]) : char_upper(p[i]);
         inside = char_is_alpha((unsigned char)p[i]);
     }
-    return p == NULL ? NULL : star_string(s, (struct str){p, text_of(a).n});
+    return p == NULL ? NULL : star_value_string(s, (struct str){p, text_of(a).n});
 }
 
 /* -- questions -- */
@@ -122,7 +122,7 @@ static struct star_value *all_are(struct star *s, struct str t, bool (*is)(unsig
     bool yes = t.n > 0;
     for (size_t i = 0; yes && i < t.n; i++)
         yes = is((unsigned char)t.p[i]);
-    return star_bool(s, yes);
+    return star_value_bool(s, yes);
 }
 
 static struct star_value *string_isalnum(struct star *s, const struct star_args *a) {
@@ -146,10 +146,10 @@ static struct star_value *has_case(struct star *s, struct str t, bool upper) {
     for (size_t i = 0; i < t.n; i++) {
         unsigned char c = (unsigned char)t.p[i];
         if (upper ? char_is_lower(c) : char_is_upper(c))
-            return star_bool(s, false);
+            return star_value_bool(s, false);
         some |= upper ? char_is_upper(c) : char_is_lower(c);
     }
-    return star_bool(s, some);
+    return star_value_bool(s, some);
 }
 
 static struct star_value *string_isupper(struct star *s, const struct star_args *a) {
@@ -165,11 +165,11 @@ static struct star_value *string_istitle(struct star *s, const struct star_args 
     for (size_t i = 0; i < text_of(a).n; i++) {
         unsigned char c = (unsigned char)text_of(a).p[i];
         if ((char_is_upper(c) && inside) || (char_is_lower(c) && !inside))
-            return star_bool(s, false);
+            return star_value_bool(s, false);
         inside = char_is_alpha(c);
         some |= inside;
     }
-    return star_bool(s, some);
+    return star_value_bool(s, some);
 }
 
 /* startswith and endswith take one text or a tuple of them. */
@@ -177,16 +177,16 @@ static struct star_value *matches_end(struct star *s, const struct star_args *a,
                                       bool (*matches)(struct str, struct str)) {
     struct star_value *v = a->v[0];
     if (v->type == STAR_STRING)
-        return star_bool(s, matches(text_of(a), v->text));
-    if (!star_want(s, v, STAR_TUPLE, "str | tuple[str, ...]", name))
+        return star_value_bool(s, matches(text_of(a), v->text));
+    if (!star_value_want(s, v, STAR_TUPLE, "str | tuple[str, ...]", name))
         return NULL;
     for (size_t i = 0; i < v->list.n; i++) {
-        if (!star_want(s, v->list.items[i], STAR_STRING, "str", name))
+        if (!star_value_want(s, v->list.items[i], STAR_STRING, "str", name))
             return NULL;
         if (matches(text_of(a), v->list.items[i]->text))
-            return star_bool(s, true);
+            return star_value_bool(s, true);
     }
-    return star_bool(s, false);
+    return star_value_bool(s, false);
 }
 
 static struct star_value *string_startswith(struct star *s, const struct star_args *a) {
@@ -203,16 +203,16 @@ static struct star_value *string_endswith(struct star *s, const struct star_args
 static bool search_part(struct star *s, const struct star_args *a, struct str *out,
                         size_t *skipped) {
     struct str t = text_of(a);
-    int64_t n = (int64_t)star_chars(t), bound[2] = {0, n};
+    int64_t n = (int64_t)star_value_chars(t), bound[2] = {0, n};
     for (size_t i = 0; i < 2; i++) {
         if (a->v[i + 1] == NULL || a->v[i + 1]->type == STAR_NONE)
             continue;
-        if (!star_small(s, a->v[i + 1], &bound[i]))
+        if (!star_ops_small(s, a->v[i + 1], &bound[i]))
             return false;
         bound[i] = bound[i] < 0 ? MAX(bound[i] + n, 0) : MIN(bound[i], n);
     }
-    size_t begin = star_char_at(t, (size_t)bound[0]);
-    size_t end = bound[1] <= bound[0] ? begin : star_char_at(t, (size_t)bound[1]);
+    size_t begin = star_value_char_at(t, (size_t)bound[0]);
+    size_t end = bound[1] <= bound[0] ? begin : star_value_char_at(t, (size_t)bound[1]);
     *out = part(t, begin, end);
     *skipped = (size_t)bound[0];
     return star_work(s, t.n / 64);
@@ -226,10 +226,10 @@ static struct star_value *search(struct star *s, const struct star_args *a, bool
     const char *at = last ? find_last(in, a->v[0]->text) : find_text(in, a->v[0]->text);
     if (at != NULL) {
         struct str before = {in.p, in.n == 0 ? 0 : (size_t)(at - in.p)};
-        return star_number(s, (int64_t)(skipped + star_chars(before)));
+        return star_value_number(s, (int64_t)(skipped + star_value_chars(before)));
     }
     if (!must)
-        return star_number(s, -1);
+        return star_value_number(s, -1);
     return star_fail(s, "Substring '%.*s' not found in '%.*s'", (int)a->v[0]->text.n,
                      a->v[0]->text.p, (int)text_of(a).n, text_of(a).p);
 }
@@ -257,10 +257,10 @@ static struct star_value *string_count(struct star *s, const struct star_args *a
         return NULL;
     struct str what = a->v[0]->text;
     if (what.n == 0)
-        return star_number(s, (int64_t)star_chars(in) + 1);
+        return star_value_number(s, (int64_t)star_value_chars(in) + 1);
     for (const char *at; (at = find_text(in, what)) != NULL; n++)
         in = part(in, (size_t)(at - in.p) + what.n, in.n);
-    return star_number(s, (int64_t)n);
+    return star_value_number(s, (int64_t)n);
 }
 
 /* -- cutting -- */
@@ -275,7 +275,7 @@ static struct star_value *strip(struct star *s, const struct star_args *a, bool 
         return NULL;
     const struct str set = a->v[0] != NULL ? a->v[0]->text : STR_LIT(" \t\n\r\f\v");
     while (left && t.n > 0) {
-        size_t n = star_char_at(t, 1);
+        size_t n = star_value_char_at(t, 1);
         if (!in_set(set, part(t, 0, n)))
             break;
         t = part(t, n, t.n);
@@ -288,7 +288,7 @@ static struct star_value *strip(struct star *s, const struct star_args *a, bool 
             break;
         t.n = at;
     }
-    return star_string(s, t);
+    return star_value_string(s, t);
 }
 
 static struct star_value *string_strip(struct star *s, const struct star_args *a) {
@@ -307,19 +307,20 @@ static struct star_value *string_removeprefix(struct star *s, const struct star_
     struct str t = text_of(a);
     if (!want_text(s, a, 0, "prefix"))
         return NULL;
-    return star_string(s, starts_with(t, a->v[0]->text) ? part(t, a->v[0]->text.n, t.n) : t);
+    return star_value_string(s, starts_with(t, a->v[0]->text) ? part(t, a->v[0]->text.n, t.n) : t);
 }
 
 static struct star_value *string_removesuffix(struct star *s, const struct star_args *a) {
     struct str t = text_of(a);
     if (!want_text(s, a, 0, "suffix"))
         return NULL;
-    return star_string(s, ends_with(t, a->v[0]->text) ? part(t, 0, t.n - a->v[0]->text.n) : t);
+    return star_value_string(s,
+                             ends_with(t, a->v[0]->text) ? part(t, 0, t.n - a->v[0]->text.n) : t);
 }
 
 static bool add_text(struct star *s, struct star_value *list, struct str t) {
-    struct star_value *v = list == NULL ? NULL : star_string(s, t);
-    return v != NULL && star_list_add(s, &list->list, v);
+    struct star_value *v = list == NULL ? NULL : star_value_string(s, t);
+    return v != NULL && star_value_append(s, &list->list, v);
 }
 
 static struct star_value *partition(struct star *s, const struct star_args *a, bool last) {
@@ -330,7 +331,7 @@ static struct star_value *partition(struct star *s, const struct star_args *a, b
     if (what.n == 0)
         return star_fail(s, "Empty separator cannot be used for partitioning");
     const char *at = last ? find_last(t, what) : find_text(t, what);
-    struct star_value *v = star_list_new(s, STAR_TUPLE, 3);
+    struct star_value *v = star_value_list(s, STAR_TUPLE, 3);
     size_t i = at == NULL ? 0 : (size_t)(at - t.p);
     struct str none = {"", 0};
     struct str before = at != NULL ? part(t, 0, i) : last ? none : t;
@@ -424,7 +425,7 @@ static bool split_args(struct star *s, const struct star_args *a, const struct s
         if ((*by)->n == 0)
             return star_fail(s, "Empty separator");
     }
-    if (a->v[1] != NULL && a->v[1]->type != STAR_NONE && !star_small(s, a->v[1], most))
+    if (a->v[1] != NULL && a->v[1]->type != STAR_NONE && !star_ops_small(s, a->v[1], most))
         return false;
     if (*most < 0)
         *most = INT64_MAX;
@@ -434,7 +435,7 @@ static bool split_args(struct star *s, const struct star_args *a, const struct s
 static struct star_value *string_split(struct star *s, const struct star_args *a) {
     const struct str *by;
     int64_t most;
-    struct star_value *v = star_list_new(s, STAR_LIST, 0);
+    struct star_value *v = star_value_list(s, STAR_LIST, 0);
     if (v == NULL || !split_args(s, a, &by, &most))
         return NULL;
     bool good =
@@ -445,17 +446,17 @@ static struct star_value *string_split(struct star *s, const struct star_args *a
 static struct star_value *string_rsplit(struct star *s, const struct star_args *a) {
     const struct str *by;
     int64_t most;
-    struct star_value *v = star_list_new(s, STAR_LIST, 0);
+    struct star_value *v = star_value_list(s, STAR_LIST, 0);
     if (v == NULL || !split_args(s, a, &by, &most) || !rsplit_pieces(s, text_of(a), by, most, v))
         return NULL;
-    star_list_reverse(&v->list);
+    star_value_reverse(&v->list);
     return v;
 }
 
 static struct star_value *string_splitlines(struct star *s, const struct star_args *a) {
     struct str t = text_of(a);
-    bool keep = a->v[0] != NULL && star_truth(a->v[0]);
-    struct star_value *v = star_list_new(s, STAR_LIST, 0);
+    bool keep = a->v[0] != NULL && star_value_truth(a->v[0]);
+    struct star_value *v = star_value_list(s, STAR_LIST, 0);
     for (size_t begin = 0; begin < t.n;) {
         size_t i = begin;
         while (i < t.n && t.p[i] != '\n' && t.p[i] != '\r')
@@ -471,11 +472,11 @@ static struct star_value *string_splitlines(struct star *s, const struct star_ar
 static struct star_value *string_join(struct star *s, const struct star_args *a) {
     _cleanup_buf_ struct buf b = BUF_INIT(STAR_MEMORY_MAX);
     struct star_list items;
-    if (!star_items(s, a->v[0], &items))
+    if (!star_value_items(s, a->v[0], &items))
         return NULL;
     for (size_t i = 0; i < items.n; i++) {
         struct star_value *v = items.items[i];
-        if (!star_want(s, v, STAR_STRING, "str", "to_join"))
+        if (!star_value_want(s, v, STAR_STRING, "str", "to_join"))
             return NULL;
         if ((i > 0 && buf_put(&b, text_of(a).p, text_of(a).n) < 0) ||
             buf_put(&b, v->text.p, v->text.n) < 0 || !star_work(s, v->text.n / 64))
@@ -489,7 +490,7 @@ static struct star_value *string_replace(struct star *s, const struct star_args 
     struct str t = text_of(a);
     int64_t most = INT64_MAX;
     if (!want_text(s, a, 0, "old") || !want_text(s, a, 1, "new") ||
-        (a->v[2] != NULL && !star_small(s, a->v[2], &most)))
+        (a->v[2] != NULL && !star_ops_small(s, a->v[2], &most)))
         return NULL;
     struct str old = a->v[0]->text, new = a->v[1]->text;
     most = most < 0 ? INT64_MAX : most;
@@ -504,7 +505,7 @@ static struct star_value *string_replace(struct star *s, const struct star_args 
             r = buf_put(&b, new.p, new.n);
         t = part(t, i + step, t.n);
         if (old.n == 0) { /* goes between all characters */
-            size_t c = star_char_at(t, 1);
+            size_t c = star_value_char_at(t, 1);
             r = r == 0 ? buf_put(&b, t.p, c) : r;
             if (t.n == 0)
                 break;
@@ -525,10 +526,10 @@ static struct star_value *string_replace(struct star *s, const struct star_args 
 /* -- pieces -- */
 
 static struct star_value *string_elems(struct star *s, const struct star_args *a) {
-    struct star_value *v = star_list_new(s, STAR_ITERATOR, 0);
+    struct star_value *v = star_value_list(s, STAR_ITERATOR, 0);
     bool bytes = a->self->type == STAR_BYTES;
     for (struct str t = text_of(a); v != NULL && t.n > 0;) {
-        size_t n = bytes ? 1 : star_char_at(t, 1);
+        size_t n = bytes ? 1 : star_value_char_at(t, 1);
         if (!add_text(s, v, part(t, 0, n)))
             return NULL;
         if (bytes)
@@ -544,7 +545,7 @@ static struct star_value *string_codepoints(struct star *s, const struct star_ar
         struct str c = v->list.items[i]->text;
         uint32_t n;
         utf8_decode(c.p, c.n, &n);
-        if ((v->list.items[i] = star_number(s, n)) == NULL)
+        if ((v->list.items[i] = star_value_number(s, n)) == NULL)
             return NULL;
     }
     return v;

@@ -39,7 +39,7 @@ struct star_value *star_type_of(struct star *s, struct star_value *v) {
         if (strcmp(v->native->name, type_names[i].name) == 0)
             return type_plain(s, type_names[i].name, type_names[i].type);
     }
-    const char *kind = v->type == STAR_STRING ? "string literal" : star_type_name(v);
+    const char *kind = v->type == STAR_STRING ? "string literal" : star_value_type_name(v);
     return star_fail(s, "%s expression is not allowed in type expression", kind);
 }
 
@@ -72,10 +72,10 @@ bool star_type_check(struct star *s, const struct star_value *type, const struct
                      const char *what) {
     if (type == NULL || star_type_has(type, v))
         return true;
-    const char *value = star_repr(s, v), *wanted = star_repr(s, type);
+    const char *value = star_value_repr(s, v), *wanted = star_value_repr(s, type);
     return value != NULL && wanted != NULL &&
            star_fail(s, "Value `%s` of type `%s` does not match the type annotation `%s` for %s",
-                     value, star_type_name(v), wanted, what);
+                     value, star_value_type_name(v), wanted, what);
 }
 
 struct star_value *star_type_index(struct star *s, struct star_value *v, struct star_value *key) {
@@ -93,7 +93,7 @@ struct star_value *star_type_index(struct star *s, struct star_value *v, struct 
     if (strcmp(name, "tuple") == 0 && open)
         return type_new(s, (struct star_annotation){.kind = TYPE_TUPLE, .a = a});
     return star_fail(s, "Operation `[]` not supported for types `function` and `%s`",
-                     star_type_name(key));
+                     star_value_type_name(key));
 }
 
 struct star_value *star_type_union(struct star *s, struct star_value *x, struct star_value *y) {
@@ -107,15 +107,17 @@ bool star_type_put(struct star *s, struct buf *b, const struct star_value *type)
     switch (a->kind) {
     case TYPE_PLAIN: return buf_putz(b, a->name) == 0;
     case TYPE_UNION:
-        return star_put(s, b, a->a, true) && buf_putz(b, " | ") == 0 && star_put(s, b, a->b, true);
+        return star_value_put(s, b, a->a, true) && buf_putz(b, " | ") == 0 &&
+               star_value_put(s, b, a->b, true);
     case TYPE_LIST:
-        return buf_putz(b, "list[") == 0 && star_put(s, b, a->a, true) && buf_putc(b, ']') == 0;
+        return buf_putz(b, "list[") == 0 && star_value_put(s, b, a->a, true) &&
+               buf_putc(b, ']') == 0;
     case TYPE_TUPLE:
-        return buf_putz(b, "tuple[") == 0 && star_put(s, b, a->a, true) &&
+        return buf_putz(b, "tuple[") == 0 && star_value_put(s, b, a->a, true) &&
                buf_putz(b, ", ...]") == 0;
     case TYPE_DICT:
-        return buf_putz(b, "dict[") == 0 && star_put(s, b, a->a, true) && buf_putz(b, ", ") == 0 &&
-               star_put(s, b, a->b, true) && buf_putc(b, ']') == 0;
+        return buf_putz(b, "dict[") == 0 && star_value_put(s, b, a->a, true) &&
+               buf_putz(b, ", ") == 0 && star_value_put(s, b, a->b, true) && buf_putc(b, ']') == 0;
     }
     return false;
 }

@@ -18,44 +18,41 @@ struct star_value *star_value_new(struct star *s, enum star_type type) {
     return v;
 }
 
-struct star_value *star_none(struct star *s) {
+struct star_value *star_value_none(struct star *s) {
     return &s->none;
 }
 
-struct star_value *star_bool(struct star *s, bool b) {
+struct star_value *star_value_bool(struct star *s, bool b) {
     return b ? &s->yes : &s->no;
 }
 
-struct star_value *star_integer(struct star *s, struct star_int i) {
+struct star_value *star_value_integer(struct star *s, struct star_int i) {
     struct star_value *v = star_value_new(s, STAR_INT);
     if (v != NULL)
         v->integer = i;
     return v;
 }
 
-struct star_value *star_number(struct star *s, int64_t i) {
-    return star_integer(s, star_int_of(i));
+struct star_value *star_value_number(struct star *s, int64_t i) {
+    return star_value_integer(s, star_int_of(i));
 }
 
-struct star_value *star_real(struct star *s, double d) {
+struct star_value *star_value_real(struct star *s, double d) {
     struct star_value *v = star_value_new(s, STAR_FLOAT);
     if (v != NULL)
         v->real = d;
     return v;
 }
 
-struct star_value *star_string(struct star *s, struct str text) {
-    struct star_value *v = star_value_new(s, STAR_STRING);
+struct star_value *star_value_text(struct star *s, enum star_type type, struct str text) {
+    struct star_value *v = star_value_new(s, type);
     if (v != NULL)
         v->text = text;
     return v;
 }
 
-struct star_value *star_bytes(struct star *s, struct str text) {
-    struct star_value *v = star_string(s, text);
-    if (v != NULL)
-        v->type = STAR_BYTES;
-    return v;
+struct star_value *star_value_string(struct star *s, struct str text) {
+    return star_value_text(s, STAR_STRING, text);
 }
 
 static bool list_grow(struct star *s, struct star_list *l, size_t cap) {
@@ -69,21 +66,21 @@ static bool list_grow(struct star *s, struct star_list *l, size_t cap) {
     return true;
 }
 
-struct star_value *star_list_new(struct star *s, enum star_type type, size_t cap) {
+struct star_value *star_value_list(struct star *s, enum star_type type, size_t cap) {
     struct star_value *v = star_value_new(s, type);
     if (v == NULL || (cap > 0 && !list_grow(s, &v->list, cap)))
         return NULL;
     return v;
 }
 
-bool star_list_add(struct star *s, struct star_list *l, struct star_value *v) {
+bool star_value_append(struct star *s, struct star_list *l, struct star_value *v) {
     if (l->n == l->cap && !list_grow(s, l, MAX((size_t)4, l->cap * 2)))
         return false;
     l->items[l->n++] = v;
     return star_work(s, 1);
 }
 
-void star_list_reverse(struct star_list *l) {
+void star_value_reverse(struct star_list *l) {
     for (size_t i = 0, k = l->n; i + 1 < k; i++) {
         struct star_value *x = l->items[i];
         l->items[i] = l->items[--k];
@@ -93,7 +90,7 @@ void star_list_reverse(struct star_list *l) {
 
 /* -- asking -- */
 
-const char *star_type_name(const struct star_value *v) {
+const char *star_value_type_name(const struct star_value *v) {
     switch (v->type) {
     case STAR_NONE: return "NoneType";
     case STAR_BOOL: return "bool";
@@ -115,7 +112,7 @@ const char *star_type_name(const struct star_value *v) {
     return "?";
 }
 
-int64_t star_range_length(const struct star_range *r) {
+int64_t star_value_range_length(const struct star_range *r) {
     if (r->step > 0 ? r->start >= r->stop : r->start <= r->stop)
         return 0;
     int64_t span = r->step > 0 ? r->stop - r->start : r->start - r->stop;
@@ -123,14 +120,14 @@ int64_t star_range_length(const struct star_range *r) {
     return (span + step - 1) / step;
 }
 
-size_t star_chars(struct str text) {
+size_t star_value_chars(struct str text) {
     size_t n = 0;
     for (size_t i = 0; i < text.n; i++)
         n += ((unsigned char)text.p[i] & 0xC0) != 0x80;
     return n;
 }
 
-size_t star_char_at(struct str text, size_t n) {
+size_t star_value_char_at(struct str text, size_t n) {
     size_t i = 0;
     for (; i < text.n; i++) {
         if (((unsigned char)text.p[i] & 0xC0) != 0x80 && n-- == 0)
@@ -139,29 +136,29 @@ size_t star_char_at(struct str text, size_t n) {
     return i;
 }
 
-int64_t star_length(const struct star_value *v) {
+int64_t star_value_length(const struct star_value *v) {
     switch ((int)v->type) {
-    case STAR_STRING: return (int64_t)star_chars(v->text);
+    case STAR_STRING: return (int64_t)star_value_chars(v->text);
     case STAR_BYTES: return (int64_t)v->text.n;
     case STAR_LIST:
     case STAR_TUPLE: return (int64_t)v->list.n;
     case STAR_DICT: return (int64_t)v->dict->n;
-    case STAR_RANGE: return star_range_length(&v->range);
+    case STAR_RANGE: return star_value_range_length(&v->range);
     default: return -1;
     }
 }
 
-bool star_truth(const struct star_value *v) {
+bool star_value_truth(const struct star_value *v) {
     switch ((int)v->type) {
     case STAR_NONE: return false;
     case STAR_BOOL: return v->boolean;
     case STAR_INT: return !star_int_is_zero(v->integer);
     case STAR_FLOAT: return v->real != 0;
-    default: return star_length(v) != 0;
+    default: return star_value_length(v) != 0;
     }
 }
 
-bool star_items(struct star *s, struct star_value *v, struct star_list *out) {
+bool star_value_items(struct star *s, struct star_value *v, struct star_list *out) {
     *out = (struct star_list){0};
     switch ((int)v->type) {
     case STAR_LIST:
@@ -175,31 +172,34 @@ bool star_items(struct star *s, struct star_value *v, struct star_list *out) {
         return star_work(s, out->n);
     case STAR_DICT:
         for (size_t i = 0; i < v->dict->n; i++) {
-            if (!star_list_add(s, out, v->dict->entries[i].key))
+            if (!star_value_append(s, out, v->dict->entries[i].key))
                 return false;
         }
         return true;
     case STAR_RANGE:
-        for (int64_t i = 0, n = star_range_length(&v->range); i < n; i++) {
-            struct star_value *item = star_number(s, v->range.start + i * v->range.step);
-            if (item == NULL || !star_list_add(s, out, item))
+        for (int64_t i = 0, n = star_value_range_length(&v->range); i < n; i++) {
+            struct star_value *item = star_value_number(s, v->range.start + i * v->range.step);
+            if (item == NULL || !star_value_append(s, out, item))
                 return false;
         }
         return true;
     default:
-        return star_fail(s, "Operation `(iter)` not supported on type `%s`", star_type_name(v));
+        return star_fail(s, "Operation `(iter)` not supported on type `%s`",
+                         star_value_type_name(v));
     }
 }
 
-bool star_want(struct star *s, const struct star_value *v, enum star_type type,
-               const char *expected, const char *name) {
-    if (v->type == type)
-        return true;
-    const char *repr = star_repr(s, v);
-    return repr != NULL &&
+bool star_value_want(struct star *s, const struct star_value *v, enum star_type type,
+                     const char *expected, const char *name) {
+    return v->type == type ||
            star_fail(s,
                      "Type of parameter `%s` doesn't match, expected `%s`, actual `%s (repr: %s)`",
-                     name, expected, star_type_name(v), repr);
+                     name, expected, star_value_type_name(v), star_value_repr(s, v));
+}
+
+bool star_value_may_change(struct star *s, unsigned iterating) {
+    return iterating == 0 ||
+           star_fail(s, "This operation mutates an iterable for an iterator while iterating.");
 }
 
 /* -- comparing -- */
@@ -208,7 +208,7 @@ static bool value_is_number(const struct star_value *v) {
     return v->type == STAR_INT || v->type == STAR_FLOAT;
 }
 
-static double value_real(const struct star_value *v) {
+double star_value_to_real(const struct star_value *v) {
     return v->type == STAR_FLOAT ? v->real : star_int_to_double(v->integer);
 }
 
@@ -231,7 +231,7 @@ static int value_equal_dicts(struct star *s, const struct star_dict *x, const st
         struct star_entry *e = star_dict_find(s, y, x->entries[i].key);
         if (s->failed)
             return -1;
-        r = e == NULL ? 0 : star_equal(s, x->entries[i].value, e->value);
+        r = e == NULL ? 0 : star_value_equal(s, x->entries[i].value, e->value);
     }
     return r;
 }
@@ -245,25 +245,26 @@ static int value_equal_inside(struct star *s, const struct star_value *x,
         if (x->list.n != y->list.n)
             return 0;
         for (size_t i = 0; r == 1 && i < x->list.n; i++)
-            r = star_equal(s, x->list.items[i], y->list.items[i]);
+            r = star_value_equal(s, x->list.items[i], y->list.items[i]);
         return r;
     case STAR_DICT: return value_equal_dicts(s, x->dict, y->dict);
     case STAR_RANGE: {
-        int64_t n = star_range_length(&x->range);
-        return n == star_range_length(&y->range) && (n == 0 || x->range.start == y->range.start) &&
+        int64_t n = star_value_range_length(&x->range);
+        return n == star_value_range_length(&y->range) &&
+               (n == 0 || x->range.start == y->range.start) &&
                (n < 2 || x->range.step == y->range.step);
     }
     default: return 0;
     }
 }
 
-int star_equal(struct star *s, const struct star_value *x, const struct star_value *y) {
+int star_value_equal(struct star *s, const struct star_value *x, const struct star_value *y) {
     if (x == y)
         return 1;
     if (x->type == STAR_INT && y->type == STAR_INT)
         return star_int_compare(x->integer, y->integer) == 0;
     if (value_is_number(x) && value_is_number(y))
-        return value_real(x) == value_real(y);
+        return star_value_to_real(x) == star_value_to_real(y);
     if (x->type != y->type)
         return 0;
     if (x->type == STAR_STRING || x->type == STAR_BYTES)
@@ -283,7 +284,7 @@ static bool value_compare_lists(struct star *s, const struct star_value *x,
         return false;
     *out = 0;
     for (size_t i = 0; *out == 0 && i < x->list.n && i < y->list.n; i++) {
-        if (!star_compare(s, x->list.items[i], y->list.items[i], out))
+        if (!star_value_compare(s, x->list.items[i], y->list.items[i], out))
             return false;
     }
     s->depth--;
@@ -304,14 +305,14 @@ static const char *value_comparison(const struct star_value *v) {
     }
 }
 
-bool star_compare(struct star *s, const struct star_value *x, const struct star_value *y,
-                  int *out) {
+bool star_value_compare(struct star *s, const struct star_value *x, const struct star_value *y,
+                        int *out) {
     if (x->type == STAR_INT && y->type == STAR_INT) {
         *out = star_int_compare(x->integer, y->integer);
         return true;
     }
     if (value_is_number(x) && value_is_number(y)) {
-        double a = value_real(x), b = value_real(y); /* NaN is above all others */
+        double a = star_value_to_real(x), b = star_value_to_real(y); /* NaN is above all others */
         *out = isnan(a) || isnan(b) ? isnan(a) - isnan(b) : (a > b) - (a < b);
         return true;
     }
@@ -326,15 +327,15 @@ bool star_compare(struct star *s, const struct star_value *x, const struct star_
         }
     }
     return star_fail(s, "Operation `%s` not supported for types `%s` and `%s`", value_comparison(x),
-                     star_type_name(x), star_type_name(y));
+                     star_value_type_name(x), star_value_type_name(y));
 }
 
-bool star_hash(struct star *s, const struct star_value *v, uint64_t *out) {
+bool star_value_hash(struct star *s, const struct star_value *v, uint64_t *out) {
     uint64_t h = v->type;
     switch ((int)v->type) {
     case STAR_INT:
     case STAR_FLOAT: {
-        double d = value_real(v);
+        double d = star_value_to_real(v);
         h = 2;
         memcpy(out, &d, sizeof d);
         h = d == 0 ? 0 : *out * 0x9E3779B97F4A7C15u;
@@ -352,7 +353,7 @@ bool star_hash(struct star *s, const struct star_value *v, uint64_t *out) {
             return false;
         for (size_t i = 0; i < v->list.n; i++) {
             uint64_t item;
-            if (!star_hash(s, v->list.items[i], &item))
+            if (!star_value_hash(s, v->list.items[i], &item))
                 return false;
             h = (h ^ item) * 0x100000001B3u;
         }
@@ -363,7 +364,7 @@ bool star_hash(struct star *s, const struct star_value *v, uint64_t *out) {
     case STAR_NATIVE:
     case STAR_ELLIPSIS: break;
     case STAR_FUNCTION: h = (uintptr_t)v->function >> 4; break;
-    default: return star_fail(s, "Value of type `%s` is not hashable", star_type_name(v));
+    default: return star_fail(s, "Value of type `%s` is not hashable", star_value_type_name(v));
     }
     *out = h ^ h >> 29;
     return true;
@@ -427,7 +428,7 @@ static bool value_put_items(struct star *s, struct buf *b, const struct star_val
     if (buf_putc(b, tuple ? '(' : '[') < 0)
         return false;
     for (size_t i = 0; i < v->list.n; i++) {
-        if ((i > 0 && buf_putz(b, ", ") < 0) || !star_put(s, b, v->list.items[i], true))
+        if ((i > 0 && buf_putz(b, ", ") < 0) || !star_value_put(s, b, v->list.items[i], true))
             return false;
     }
     return buf_putz(b, tuple ? (v->list.n == 1 ? ",)" : ")") : "]") == 0;
@@ -437,8 +438,8 @@ static bool value_put_dict(struct star *s, struct buf *b, const struct star_dict
     if (buf_putc(b, '{') < 0)
         return false;
     for (size_t i = 0; i < d->n; i++) {
-        if ((i > 0 && buf_putz(b, ", ") < 0) || !star_put(s, b, d->entries[i].key, true) ||
-            buf_putz(b, ": ") < 0 || !star_put(s, b, d->entries[i].value, true))
+        if ((i > 0 && buf_putz(b, ", ") < 0) || !star_value_put(s, b, d->entries[i].key, true) ||
+            buf_putz(b, ": ") < 0 || !star_value_put(s, b, d->entries[i].value, true))
             return false;
     }
     return buf_putc(b, '}') == 0;
@@ -481,7 +482,7 @@ static bool value_put(struct star *s, struct buf *b, const struct star_value *v,
     }
 }
 
-bool star_put(struct star *s, struct buf *b, const struct star_value *v, bool repr) {
+bool star_value_put(struct star *s, struct buf *b, const struct star_value *v, bool repr) {
     bool inside = v->type == STAR_LIST || v->type == STAR_DICT;
     unsigned *mark = v->type == STAR_DICT ? &v->dict->iterating
                      : inside             ? (unsigned *)(uintptr_t)&v->list.iterating
@@ -499,8 +500,8 @@ bool star_put(struct star *s, struct buf *b, const struct star_value *v, bool re
     return good || s->failed ? good : star_take(s, b, -ENOMEM) != NULL;
 }
 
-const char *star_repr(struct star *s, const struct star_value *v) {
+const char *star_value_repr(struct star *s, const struct star_value *v) {
     _cleanup_buf_ struct buf b = BUF_INIT(VALUE_TEXT_MAX);
-    struct star_value *text = star_put(s, &b, v, true) ? star_take(s, &b, 0) : NULL;
+    struct star_value *text = star_value_put(s, &b, v, true) ? star_take(s, &b, 0) : NULL;
     return text == NULL ? NULL : text->text.p;
 }
