@@ -81,7 +81,7 @@ static int main_run(struct options *opt) {
 }
 
 int main(int argc, char **argv) {
-    if (launch_is_stage(argc, argv)) /* first of all: it has its own rules */
+    if (launcher_is_stage(argc, argv)) /* first of all: it has its own rules */
         launch_main(fs_helper_main);
     main_fill_std_fds();
     main_tune_malloc();

@@ -9,7 +9,7 @@
  */
 
 #include "sandbox/host/backend.h"
-#include "sandbox/inside/landlock.h"
+#include "sandbox/host/landlock_abi.h"
 #include "sandbox/inside/launch.h"
 #include "sandbox/host/placeholder.h"
 
@@ -114,7 +114,7 @@ static _Noreturn void run_exec(int request, int control, int list, int slave) {
     for (int i = 0; i < 4; i++)
         dup2(fds[i], 3 + i);
     syscall(SYS_close_range, 7, ~0u, CLOSE_RANGE_CLOEXEC);
-    syscall(SYS_execveat, self, "", launch_argv, none, AT_EMPTY_PATH);
+    syscall(SYS_execveat, self, "", launcher_argv, none, AT_EMPTY_PATH);
     _exit(126);
 }
 
@@ -408,11 +408,11 @@ static int run_by_path(const void *x, const void *y) {
 }
 
 int main(int argc, char **argv) {
-    if (launch_is_stage(argc, argv))
+    if (launcher_is_stage(argc, argv))
         launch_main(run_helper);
     static struct run r;
     char cwd[4096];
-    run_self = launch_open_self();
+    run_self = launcher_open_self();
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     r.q.landlock_max = LANDLOCK_ABI_MAX;
     r.q.plan.confine_files = true;

@@ -166,7 +166,7 @@ static void an_end_while_being_made(void **state) {
     assert_int_equal(utimensat(AT_FDCWD, path, now, 0), 0);
     assert_int_equal(chmod(path, PLACEHOLDERS_BIRTH), 0);
     assert_int_equal(lstat(path, &st), 0);
-    assert_true(placeholder_is(&st));
+    assert_true(placeholders_is_marked(&st));
     placeholder_sweep(list);
     assert_false(is_there());
 }
@@ -198,13 +198,13 @@ static void what_is_no_mark(void **state) {
                                    01770, 02755, 0500, 04555, 05555};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         struct stat st = {.st_mode = S_IFDIR | modes[i]};
-        assert_false(placeholder_is(&st));
+        assert_false(placeholders_is_marked(&st));
     }
     struct stat file = {.st_mode = S_IFREG | PLACEHOLDERS_BIRTH};
-    assert_false(placeholder_is(&file));
+    assert_false(placeholders_is_marked(&file));
     struct stat group = {.st_mode =
                              S_IFDIR | S_ISGID | S_ISVTX | 0500}; /* of a parent with an ACL */
-    assert_true(placeholder_is(&group));
+    assert_true(placeholders_is_marked(&group));
 }
 
 static void where_nothing_may_be_made(void **state) {

@@ -1,8 +1,8 @@
 #include "sandbox/host/backend.h"
 
 #include "base/nullfd.h"
-#include "sandbox/inside/landlock.h"
-#include "sandbox/inside/launch.h"
+#include "sandbox/host/landlock_abi.h"
+#include "sandbox/host/launcher.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +48,7 @@ static pid_t backend_spawn(int self, int request, int control) {
     if (r == 0)
         r = posix_spawn_file_actions_adddup2(&actions, control, LAUNCH_CONTROL_FD);
     if (r == 0)
-        r = posix_spawn(&pid, path, &actions, &attr, launch_argv, none);
+        r = posix_spawn(&pid, path, &actions, &attr, launcher_argv, none);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attr);
     return r == 0 ? pid : -r;
@@ -221,7 +221,7 @@ int backend_choose(const struct backend *b, const struct plan *p, enum launch_ba
     bool bare = !p->confine_files && p->network != PLAN_NET_MANAGED; /* just a seccomp filter */
     for (int i = 0; i < LAUNCH_BACKENDS; i++) {
         *out = (enum launch_backend)i;
-        bool can = *out != LAUNCH_LANDLOCK || landlock_suffices(p, b->landlock, &why);
+        bool can = *out != LAUNCH_LANDLOCK || landlock_abi_suffices(p, b->landlock, &why);
         if (bare || (b->tries[i].works && can))
             return 0;
     }

@@ -1,14 +1,13 @@
 #include "sandbox/host/placeholder.h"
 
+#include "sandbox/policy/emptydir.h"
 #include "sandbox/policy/sys.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
 
-#define PLACEHOLDER_PATH_MAX 4096
 #define PLACEHOLDER_TRIES 64
 #define PLACEHOLDER_KEEP 64 /* descriptors of directories that are left open */
 #define PLACEHOLDER_PAUSE_NS                                                                       \
@@ -55,43 +54,8 @@ static void placeholder_mark(int fd) {
  * without modes gives all directories that of their parent. */
 static bool placeholder_is_fresh(int parent, const struct stat *st) {
     struct stat above;
-    return placeholder_is(st) || (fstat(parent, &above) == 0 && above.st_mode == st->st_mode);
-}
-
-/* Whether the directory has no entries; what cannot be read counts as full. */
-static bool placeholder_is_empty(int fd) {
-    int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = again < 0 ? NULL : fdopendir(again);
-    if (dir == NULL) {
-        util_close_fd(&again);
-        return false;
-    }
-    size_t names = 0;
-    while (names <= 2 && readdir(dir) != NULL)
-        names++;
-    closedir(dir);
-    return names <= 2; /* "." and ".." */
-}
-
-/* The same of a path without links. What has just been removed was empty; a new one may have the
- * same inode. */
-static bool placeholder_path_is_empty(struct str path) {
-    char text[PLACEHOLDER_PATH_MAX];
-    if (path.n >= sizeof text)
-        return false;
-    memcpy(text, path.p, path.n);
-    text[path.n] = '\0';
-    _cleanup_close_ int fd =
-        sys_openat2(AT_FDCWD, text, O_RDONLY | O_DIRECTORY | O_NONBLOCK, RESOLVE_NO_SYMLINKS);
-    return fd < 0 ? errno == ENOENT : placeholder_is_empty(fd);
-}
-
-bool placeholder_is_place(struct str path, const struct stat *st) {
-    return placeholder_is(st) && placeholder_path_is_empty(path);
-}
-
-bool placeholder_may_be_place(struct str path, const struct stat *st) {
-    return S_ISDIR(st->st_mode) && st->st_nlink <= 2 && placeholder_path_is_empty(path);
+    return placeholders_is_marked(st) ||
+           (fstat(parent, &above) == 0 && above.st_mode == st->st_mode);
 }
 
 /*
@@ -110,7 +74,7 @@ static int placeholder_hold(int parent, const char *name, int *fd, struct stat *
     struct stat now;
     if (fstat(*fd, st) < 0)
         return -errno;
-    if (!placeholder_is(st) && !placeholder_is_empty(*fd))
+    if (!placeholders_is_marked(st) && !emptydir_fd(*fd))
         return -EEXIST;
     /* The name may be another's, or nobody's, by now. */
     if (fstatat(parent, name, &now, AT_SYMLINK_NOFOLLOW) < 0)

@@ -10,18 +10,6 @@
 
 #include <sys/stat.h>
 
-/* Whether this is (or was, of a sandbox that was killed) a placeholder directory. */
-static inline bool placeholder_is(const struct stat *st) {
-    return placeholders_is_marked(st);
-}
-
-/* The same of a path without links, and whether it is empty: times can be set by anybody. */
-bool placeholder_is_place(struct str path, const struct stat *st);
-
-/* Whether it may become one, on a file system that does not store the mark of a birth. Any
- * directory without entries is to be held, so that nobody removes it under our mount. */
-bool placeholder_may_be_place(struct str path, const struct stat *st);
-
 /*
  * Makes, or adopts, the directory `name` in the directory `dir` (absolute, without links), and
  * takes a lock on it through a descriptor that stays open. `list` may be NULL: then nobody is told.

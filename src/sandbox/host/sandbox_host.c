@@ -1,7 +1,7 @@
 #include "sandbox/host/sandbox_host.h"
 
 #include "proc/env.h"
-#include "sandbox/inside/launch.h"
+#include "sandbox/host/launcher.h"
 #include "sandbox/host/placeholder.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 void sandbox_host_init(struct sandbox_host *h, bool inherit_pids, const char *home) {
     *h = (struct sandbox_host){.inherit_pids = inherit_pids, .home = home, .network = -1};
-    h->self = launch_open_self();
+    h->self = launcher_open_self();
 }
 
 void sandbox_host_fini(struct sandbox_host *h) {
@@ -168,9 +168,9 @@ static int sandbox_open(struct sandbox_host *h, const struct launch_request *q,
 /* The launcher in place of the command. */
 static void sandbox_replace(struct child_spec *spec, const struct sandbox_launch *l) {
     static char *const nothing[] = {NULL};
-    spec->program = launch_argv[0];
+    spec->program = launcher_argv[0];
     spec->search = NULL;
-    spec->argv = launch_argv;
+    spec->argv = launcher_argv;
     spec->envp = nothing;
     spec->cwd = "/";
     spec->launch = &l->child;

@@ -2,7 +2,7 @@
 /*
  * What a server has of the sandbox: its own executable to start launchers from, what this host can
  * enforce, and how a start that is to be confined becomes one of a launcher
- * (sandbox/inside/launch.h).
+ * (sandbox/host/launcher.h).
  */
 
 #include "proc/child.h"
@@ -14,7 +14,7 @@
 #define SANDBOX_AGAIN_MS 60000 /* the same for one that can enforce something, but not all */
 
 struct sandbox_host {
-    int self; /* launch_open_self(); negative: it cannot be opened */
+    int self; /* launcher_open_self(); negative: it cannot be opened */
     bool inherit_pids;
     const char *home;       /* of the user, borrowed; NULL: unknown */
     uint64_t probed;        /* monotonic ms of the last look at the host; 0: never */

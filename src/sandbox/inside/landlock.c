@@ -1,5 +1,6 @@
 #include "sandbox/inside/landlock.h"
 
+#include "sandbox/host/landlock_abi.h"
 #include "sandbox/policy/sys.h"
 
 #include <errno.h>
@@ -30,7 +31,6 @@
 #define SCOPE_ABSTRACT_UNIX_SOCKET (1ull << 0) /* ABI 6 */
 #define SCOPE_SIGNAL (1ull << 1)
 
-#define CREATE_VERSION 1u
 #define RULE_PATH_BENEATH 1
 
 #define RIGHTS_READ (FS_EXECUTE | FS_READ_FILE | FS_READ_DIR)
@@ -57,11 +57,6 @@ struct landlock_rules {
     int fd;
     uint64_t handled; /* rights the kernel knows */
 };
-
-unsigned landlock_abi(unsigned max) {
-    long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, CREATE_VERSION);
-    return abi < 0 ? 0 : MIN((unsigned)abi, MIN(max, (unsigned)LANDLOCK_ABI_MAX));
-}
 
 static uint64_t rules_handled(unsigned abi) {
     uint64_t rights = RIGHTS_ALL;
@@ -190,27 +185,4 @@ int landlock_make(const struct launch_request *q, const struct layout *l, int *f
 
 int landlock_enter(int fd) {
     return syscall(SYS_landlock_restrict_self, fd, 0) < 0 ? -errno : 0;
-}
-
-/* -- Landlock alone -- */
-
-bool landlock_suffices(const struct plan *p, unsigned abi, const char **why) {
-    *why = NULL;
-    if (p->network == PLAN_NET_MANAGED)
-        *why = "a managed network needs namespaces";
-    else if (!p->confine_files)
-        return true;
-    else if (abi < 3)
-        *why = "files could be truncated (Landlock ABI 3 is needed)";
-    else if (abi < 6 && !p->inherit_pids)
-        *why = "processes outside could be signalled (Landlock ABI 6 is needed)";
-    else if (!p->full_read)
-        *why = "files cannot be hidden";
-    else if (p->glob_count > 0)
-        *why = "files cannot be denied";
-    for (size_t i = 0; *why == NULL && i < p->entry_count; i++) {
-        if (p->entries[i].access == PLAN_DENY)
-            *why = "files cannot be denied";
-    }
-    return *why == NULL;
 }

@@ -9,11 +9,6 @@
 #include "sandbox/host/launch_request.h"
 #include "sandbox/inside/layout.h"
 
-#define LANDLOCK_ABI_MAX 7 /* the newest we know what to do with */
-
-/* The ABI of the running kernel, at most `max`; 0 when Landlock is not there. */
-unsigned landlock_abi(unsigned max);
-
 /*
  * Makes the rules for a layout, as the paths are now: to be called inside the new view. *fd is -1
  * where Landlock is missing or of no use (the other layers hold), else a descriptor for
@@ -24,9 +19,3 @@ MUST_CHECK int landlock_make(const struct launch_request *q, const struct layout
 
 /* Confines this process; no_new_privs must be set. 0 or -errno. */
 MUST_CHECK int landlock_enter(int fd);
-
-/*
- * Whether LAUNCH_LANDLOCK may be able to enforce the plan with the ABI; else *why (a constant
- * text). Names to protect in a writable root turn up only when the plan is looked up (layout.h).
- */
-bool landlock_suffices(const struct plan *p, unsigned abi, const char **why);

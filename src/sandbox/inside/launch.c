@@ -4,7 +4,7 @@
 #include "sandbox/inside/caps.h"
 #include "sandbox/host/cause.h"
 #include "sandbox/inside/init.h"
-#include "sandbox/inside/landlock.h"
+#include "sandbox/host/landlock_abi.h"
 #include "sandbox/inside/layout.h"
 #include "sandbox/inside/network.h"
 #include "sandbox/host/placeholder.h"
@@ -17,68 +17,10 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-
-#define LAUNCH_SELF_MIN 16      /* clear of the numbers that launchers get */
-#define LAUNCH_MFD_EXEC 0x0010U /* MFD_EXEC, Linux 6.3 */
-#define LAUNCH_SEAL_EXEC 0x0020 /* F_SEAL_EXEC, Linux 6.3 */
-
-/* No shell word, and nothing a user would type by accident. */
-char *const launch_argv[] = {(char *)"exec-sandbox", (char *)"\001stage=launch", NULL};
-
-bool launch_is_stage(int argc, char **argv) {
-    return argc == 2 && strcmp(argv[0], launch_argv[0]) == 0 &&
-           strcmp(argv[1], launch_argv[1]) == 0;
-}
-
-/* A file in memory that may be executed, also where the system wants that said. */
-static int launch_memfd(const char *name) {
-    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | LAUNCH_MFD_EXEC);
-    return fd < 0 && errno == EINVAL ? memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING) : fd;
-}
-
-/* A copy that can never be written to. */
-static int launch_copy_self(int fd) {
-    struct stat st;
-    _cleanup_close_ int copy = launch_memfd("exec-sandbox");
-    if (copy < 0 || fstat(fd, &st) < 0)
-        return -errno;
-    for (off_t at = 0; at < st.st_size;) {
-        ssize_t n = sendfile(copy, fd, &at, (size_t)(st.st_size - at));
-        if (n <= 0)
-            return n < 0 ? -errno : -EIO;
-    }
-    int seals = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
-    (void)fcntl(copy, F_ADD_SEALS, LAUNCH_SEAL_EXEC); /* of newer kernels: the mode, too */
-    return fcntl(copy, F_ADD_SEALS, seals) < 0 ? -errno : steal_fd(&copy);
-}
-
-/* Whether a process of ours without capabilities could change the file, or its mode. */
-static bool launch_is_exposed(int fd) {
-    struct stat st;
-    return fstat(fd, &st) < 0 || st.st_uid == geteuid() ||
-           faccessat(fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS) == 0;
-}
-
-int launch_open_self(void) {
-    _cleanup_close_ int fd = open("/proc/self/exe", O_PATH | O_CLOEXEC);
-    bool copied = fd >= 0 && launch_is_exposed(fd);
-    if (copied) {
-        util_close_fd(&fd);
-        fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-    }
-    if (fd < 0)
-        return -errno;
-    _cleanup_close_ int copy = copied ? launch_copy_self(fd) : -1;
-    if (copied && copy < 0)
-        return copy;
-    int self = fcntl(copied ? copy : fd, F_DUPFD_CLOEXEC, LAUNCH_SELF_MIN);
-    return self < 0 ? -errno : self;
-}
 
 /* The launcher's own state. */
 struct launch {
@@ -166,7 +108,7 @@ static int launch_prepare(struct launch *l) {
         return launch_fault(l, FAULT_PRIVILEGES, -r, "no_new_privs");
     const char *why = NULL;
     if (l->q.backend == LAUNCH_LANDLOCK &&
-        !landlock_suffices(&l->q.plan, landlock_abi(l->q.landlock_max), &why))
+        !landlock_abi_suffices(&l->q.plan, landlock_abi(l->q.landlock_max), &why))
         return fault_text(&l->shared->fault, FAULT_POLICY,
                           "Landlock alone cannot enforce this policy: %s", why);
     return layout_build(&l->q, l->list, &l->arena, &l->layout, &l->shared->fault);

@@ -2,6 +2,7 @@
 
 #include "sandbox/inside/layout_internal.h"
 #include "sandbox/host/placeholder.h"
+#include "sandbox/policy/emptydir.h"
 #include "sandbox/policy/sys.h"
 
 #include <errno.h>
@@ -58,10 +59,15 @@ static int layout_guards(struct layout_maker *m) {
 
 /* -- carve-outs that may go away -- */
 
-/* Holds the directory of a rule if it may be another sandbox's place that is not marked yet. */
+/* Whether somebody could remove the directory under our mount. It may be another sandbox's
+ * placeholder that is not marked yet, or lies on a file system that does not store the mark. */
+static bool layout_is_removable(const char *path, const struct stat *st) {
+    return S_ISDIR(st->st_mode) && st->st_nlink <= 2 && emptydir_path(str_of(path));
+}
+
 static int layout_hold_rule(struct layout_maker *m, struct rules_rule *rule) {
     struct stat st;
-    if (lstat(rule->path, &st) == 0 && !placeholder_may_be_place(str_of(rule->path), &st))
+    if (lstat(rule->path, &st) == 0 && !layout_is_removable(rule->path, &st))
         return 0;
     const char *dir = layout_parent(m, rule->path);
     int r =

@@ -1,9 +1,10 @@
 #include "sandbox/policy/access.h"
 
+#include "base/placeholders.h"
 #include "sandbox/policy/access_internal.h"
 #include "sandbox/policy/casefold.h"
+#include "sandbox/policy/emptydir.h"
 #include "sandbox/policy/gitfile.h"
-#include "sandbox/host/placeholder.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -52,10 +53,14 @@ static int make_refuse_kernel(const struct access_maker *m, const struct access_
     return 0;
 }
 
-/* What is just a place held by another sandbox does not exist. */
+/* Whether another sandbox just holds the place of the name: then nothing exists there. */
+static bool make_is_placeholder(struct str path, const struct stat *st) {
+    return placeholders_is_marked(st) && emptydir_path(path);
+}
+
 static void make_see_through(struct locate_result *at) {
     struct str reached = {at->path, at->existing};
-    if (at->state == LOCATE_BLOCKED || at->existing == 1 || !placeholder_is_place(reached, &at->st))
+    if (at->state == LOCATE_BLOCKED || at->existing == 1 || !make_is_placeholder(reached, &at->st))
         return;
     at->state = LOCATE_MISSING;
     while (at->existing > 1 && at->path[--at->existing] != '/')
@@ -179,7 +184,7 @@ static int make_protect(const struct access_maker *m, const char *root, const ch
     if (named != NULL) /* the entry does the rest */
         return gitfile ? make_gitdir(m, root, path) : 0;
     /* planted: unprotected-name */
-    if (error == ENOENT || (error == 0 && placeholder_is_place(str_of(path), &st)))
+    if (error == ENOENT || (error == 0 && make_is_placeholder(str_of(path), &st)))
         return make_guard(m, path, NULL);
     if (error != 0) { /* what belongs to somebody else cannot be opened up by the command either */
         bool ours = stat(root, &st) < 0 || st.st_uid == geteuid();
