@@ -98,7 +98,7 @@ const struct rpc_method methods_table[] = {
     {"initialize", NULL, NULL, false, initialize_decode, initialize_run, NULL, NULL},
     {"environment/info", "environment info", NULL, true, decode_none, info_run, NULL, NULL},
     {"environment/status", "environment status", NULL, true, decode_none, status_run, NULL, NULL},
-    {"process/start", "exec", "processId", false, start_decode, start_run, NULL, NULL},
+    {"process/start", "exec", "processId", false, start_decode, start_run, start_release, NULL},
     {"process/read", "exec", "processId", false, process_api_read_decode, process_api_read_run,
      NULL, NULL},
     {"process/write", "exec", "processId", false, process_api_write_decode, process_api_write_run,

@@ -56,6 +56,13 @@ struct str err_str(const struct err *e) {
     return e->msg ? (struct str){e->msg, e->len} : str_of(err_msg(e));
 }
 
+int err_move(struct err *to, struct err *from) {
+    free(to->msg);
+    *to = *from;
+    *from = ERR_INIT;
+    return -EINVAL;
+}
+
 void err_fini(struct err *e) {
     free(e->msg);
     *e = ERR_INIT;

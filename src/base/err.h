@@ -43,6 +43,9 @@ int err_os(struct err *e, int code, int num);
 const char *err_msg(const struct err *e);
 struct str err_str(const struct err *e);
 
+/* Replaces *to by *from, which is empty afterwards. Returns -EINVAL. */
+int err_move(struct err *to, struct err *from);
+
 void err_fini(struct err *e);
 #define _cleanup_err_ __attribute__((cleanup(err_fini)))
 

@@ -195,7 +195,6 @@ struct process *process_new(struct session *s, struct str id) {
     j->session = s;
     j->host = s->host;
     memcpy(j->session_name, s->id, OPS_SESSION_LOGGED);
-    j->start = ARENA_INIT((size_t)CONN_MSG_MAX * 2);
     j->cancel.fn = process_on_cancel;
     list_init(&j->link);
     list_init(&j->order);

@@ -1,14 +1,14 @@
 #include "process/sandbox_params.h"
 
-#include "json/jsondec.h"
 #include "process/params.h"
+#include "process/start.h"
 
 #include <errno.h>
 
 struct managed_network {
     const struct json_node *loopback_ports;
-    const struct json_node *allow_unix_sockets; /* has no effect on Linux */
-    /* Without effect as well: a managed network has a loopback of its own to listen on. */
+    const struct json_node *allow_unix_sockets; /* no effect on Linux */
+    /* No effect either: a managed network has its own loopback to listen on. */
     bool allow_local_binding;
     bool allow_all_unix_sockets;
 };
@@ -23,7 +23,7 @@ static const struct jsondec_field managed_fields[] = {
 static const struct jsondec_struct managed_struct =
     PARAM_STRUCT("ManagedNetworkSandboxContext", managed_fields);
 
-/* Ports may be given in any number; what a plan cannot take is refused only where it counts. */
+/* Accepts any number of ports: only sandbox_params_plan() refuses what a plan cannot hold. */
 static int sandbox_decode_ports(const struct json_node *ports, struct arena *a,
                                 struct sandbox_policy *out, struct err *e) {
     if (ports == NULL || ports->count == 0)
@@ -51,12 +51,11 @@ static int sandbox_decode_managed(const struct json_node *v, struct arena *a,
     return r < 0 ? r : sandbox_decode_ports(in.loopback_ports, a, out, e);
 }
 
-int sandbox_params_decode(const struct start_params *p, struct arena *a, struct sandbox_policy *out,
-                          struct err *e) {
-    *out = (struct sandbox_policy){0};
-    int r = profile_decode(p->sandbox, PROFILE_PROCESS, a, &out->profile, e);
+int sandbox_params_decode(struct start_params *p, struct err *e) {
+    struct sandbox_policy *out = &p->policy;
+    int r = profile_decode(p->sandbox, PROFILE_PROCESS, &p->arena, &out->profile, e);
     if (r == 0)
-        r = sandbox_decode_managed(p->managed_network, a, out, e);
+        r = sandbox_decode_managed(p->managed_network, &p->arena, out, e);
     if (r == 0 && p->network_proxy != NULL && p->network_proxy->type != JSON_OBJECT)
         r = jsondec_type_error(p->network_proxy, "struct RemoteNetworkProxyLaunchConfig", e);
     if (r == 0 && p->enforce_managed_network && out->profile == NULL)
@@ -64,12 +63,6 @@ int sandbox_params_decode(const struct start_params *p, struct arena *a, struct 
     out->managed = p->enforce_managed_network;
     out->confined = out->managed || profile_process_need(out->profile) == PROFILE_CONFINED;
     return r;
-}
-
-int sandbox_params_check(const struct start_params *p, struct err *e) {
-    _cleanup_arena_ struct arena a = ARENA_INIT(SANDBOX_PARAMS_ARENA_MAX);
-    struct sandbox_policy policy;
-    return sandbox_params_decode(p, &a, &policy, e);
 }
 
 int sandbox_params_check_profile(const struct json_node *v, struct err *e) {

@@ -8,13 +8,13 @@
 #include "process/events.h"
 #include "sandbox/host/sandbox_host.h"
 #include "process/sandbox_members.h"
-#include "process/sandbox_params.h"
 #include "process/start_shape.h"
 
 #include <errno.h>
 
 /* Where programs are looked up when the command has no PATH. */
 #define START_DEFAULT_PATH "/usr/local/bin:/bin:/usr/bin"
+#define START_ARENA_MAX ((size_t)CONN_MSG_MAX * 2) /* bytes of argv, environment and cwd */
 
 /* -- decoding -- */
 
@@ -157,12 +157,12 @@ static int start_check_values(struct start_params *p, struct err *e) {
         r = start_parse_thread(p->metadata.thread_id, p->thread_id, e);
     if (r == 0 && p->process_id.n > PROCESS_ID_MAX)
         r = err_set(e, ERR_INVALID_PARAMS, "processId must not exceed %d bytes", PROCESS_ID_MAX);
-    return r == 0 ? sandbox_params_check(p, e) : r;
+    return r == 0 ? sandbox_params_decode(p, e) : r;
 }
 
 int start_decode(const struct json_node *params, void *out, struct err *e) {
     struct start_params *p = out;
-    *p = (struct start_params){0};
+    *p = (struct start_params){.arena = ARENA_INIT(SANDBOX_PARAMS_ARENA_MAX)};
     const struct json_node *flat = params;
     p->shape = start_shape_of(params, &flat);
     if (flat != params && params->count != 1) /* a member beside it would be ignored */
@@ -179,21 +179,27 @@ int start_decode(const struct json_node *params, void *out, struct err *e) {
     return r;
 }
 
+void start_release(void *params) {
+    arena_fini(&((struct start_params *)params)->arena);
+}
+
 /* -- running -- */
 
 /* A start being put together. */
 struct start {
-    char *cwd;          /* native, owned */
-    struct arena arena; /* of the policy */
-    struct sandbox_policy policy;
+    struct arena strings;   /* of the spec; the process takes it over */
+    struct child_spec spec; /* its limits are owned */
+    struct plan plan;       /* of a confined start; in the arena of the params */
     struct sandbox_launch launch;
-    struct child_spec spec; /* its strings are in the process's arena; its limits are owned */
 };
 
-/* Native cwd, owned by the caller. The refusal of a foreign one names the field. */
-static int start_cwd(const struct start_params *p, char **path, struct err *e) {
+/* Sets the native cwd. The refusal of a foreign one names the field. */
+static int start_cwd(const struct start_params *p, struct start *s, struct err *e) {
     _cleanup_err_ struct err why = ERR_INIT;
-    int r = uri_to_path(p->cwd, path, &why);
+    _cleanup_free_ char *path = NULL;
+    int r = uri_to_path(p->cwd, &path, &why);
+    if (r == 0 && (s->spec.cwd = arena_strdup(&s->strings, str_of(path))) == NULL)
+        r = -ENOMEM;
     if (r == 0 || r == -ENOMEM)
         return r == 0 ? 0 : err_os(e, ERR_INTERNAL, ENOMEM);
     /* The text is "'URI' is invalid on 'linux'", and the URI may hold anything but that. */
@@ -203,30 +209,29 @@ static int start_cwd(const struct start_params *p, char **path, struct err *e) {
         p->sandbox != NULL ? "sandbox " : "", end ? (int)(end - uri) : 0, uri, err_msg(&why));
 }
 
-static int start_argv(struct process *j, const struct start_params *p, struct child_spec *spec,
-                      struct err *e) {
+static int start_argv(const struct start_params *p, struct start *s, struct err *e) {
     size_t count = p->argv->count, i = 0;
-    char **argv = arena_calloc(&j->start, count + 1, sizeof *argv);
+    char **argv = arena_calloc(&s->strings, count + 1, sizeof *argv);
     bool nul = p->has_arg0 && str_has_nul(p->arg0), failed = argv == NULL;
     json_for_each(v, p->argv) {
         nul |= str_has_nul(json_str(v));
         if (!failed)
-            failed = (argv[i++] = arena_strdup(&j->start, json_str(v))) == NULL;
+            failed = (argv[i++] = arena_strdup(&s->strings, json_str(v))) == NULL;
     }
     if (!failed && argv[0][0] == '\0' && !nul)
         return err_set(e, ERR_INTERNAL, "missing program for %s spawn", p->tty ? "PTY" : "pipe");
     if (nul)
         return err_set(e, ERR_INTERNAL, "nul byte found in provided data");
     if (!failed) {
-        spec->program = argv[0];
+        s->spec.program = argv[0];
         if (p->has_arg0)
-            failed = (argv[0] = arena_strdup(&j->start, p->arg0)) == NULL;
+            failed = (argv[0] = arena_strdup(&s->strings, p->arg0)) == NULL;
     }
-    spec->argv = argv;
+    s->spec.argv = argv;
     return failed ? err_os(e, ERR_INTERNAL, ENOMEM) : 0;
 }
 
-static int start_env(struct process *j, const struct start_params *p, struct child_spec *spec,
+static int start_env(const struct start_params *p, const char *shell, struct start *s,
                      struct err *e) {
     const struct start_env_policy *w = &p->env_policy;
     struct env_policy policy = {p->inherit, w->ignore_default_excludes, w->exclude, w->set,
@@ -234,25 +239,106 @@ static int start_env(struct process *j, const struct start_params *p, struct chi
     struct env_request r = {.policy = p->has_env_policy ? &policy : NULL,
                             .env = p->env,
                             .no_thread_id = p->has_metadata,
-                            .shell = p->tty ? j->host->shell : NULL};
+                            .shell = p->tty ? shell : NULL};
     if (p->metadata.has_thread_id)
         r.thread_id = str_of(p->thread_id);
     if (p->metadata.has_tool_call_id)
         r.tool_call_id = p->metadata.tool_call_id.n ? p->metadata.tool_call_id : STR_LIT("");
     char **envp;
-    int built = env_build(&j->start, &r, environ, &envp);
+    int built = env_build(&s->strings, &r, environ, &envp);
     if (built == -EINVAL)
         return err_set(e, ERR_INTERNAL, "data provided contains a nul byte");
     if (built == -E2BIG)
         return err_set(e, ERR_INVALID_PARAMS, "the patterns of envPolicy are too expensive");
     if (built < 0)
         return err_os(e, ERR_INTERNAL, -built);
-    spec->envp = envp;
-    if (strchr(spec->program, '/') == NULL) {
+    s->spec.envp = envp;
+    if (strchr(s->spec.program, '/') == NULL) {
         const char *path = env_get(envp, "PATH");
-        spec->search = path ? path : START_DEFAULT_PATH;
+        s->spec.search = path ? path : START_DEFAULT_PATH;
     }
     return 0;
+}
+
+static size_t start_bytes(const struct json_node *strings) {
+    size_t n = 0;
+    for (const struct json_node *v = strings + 1; v < json_next(strings); v++)
+        n += v->n + 1;
+    return n;
+}
+
+/* Whether every kernel would refuse the command: such a one is not even put together. */
+static bool start_is_hopeless(const struct start_params *p) {
+    const struct start_env_policy *w = &p->env_policy;
+    size_t n = start_bytes(p->argv) + start_bytes(p->env);
+    if (p->has_env_policy && w->include_only->count == 0)
+        n += start_bytes(w->set);
+    return n > START_STRINGS_MAX;
+}
+
+/* The command without its sandbox. */
+static int start_command(const struct start_params *p, const char *shell, struct start *s,
+                         struct err *e) {
+    if (p->argv->count == 0) /* start_check() says so */
+        return 0;
+    if (start_is_hopeless(p))
+        return err_os(e, ERR_INTERNAL, E2BIG);
+    int r = start_argv(p, s, e);
+    return r == 0 ? start_env(p, shell, s, e) : r;
+}
+
+/* The sandbox: whether this host could have it, and what it is to enforce. */
+static int start_plan(const struct sandbox_host *host, struct start_params *p, struct start *s,
+                      struct err *e) {
+    if (p->network_proxy != NULL)
+        return err_set(e, ERR_INVALID_REQUEST, "networkProxy is not available on this server");
+    if (!p->policy.confined)
+        return 0;
+    static char *const nothing[] = {NULL};
+    char *const *envp = s->spec.envp != NULL ? s->spec.envp : nothing;
+    const char *home = env_get(envp, "HOME");
+    const struct profile_context context = {
+        .call = PROFILE_PROCESS,
+        .cwd = s->spec.cwd,
+        .tmpdir = env_get(envp, "TMPDIR"),
+        .home = home != NULL && home[0] != '\0' ? home : host->home,
+        .inherit_pids = host->inherit_pids,
+    };
+    return sandbox_params_plan(&p->policy, &context, &p->arena, &s->plan, e);
+}
+
+/* Whether this server takes the request at all. */
+static int start_admit(const struct session *s, const struct start_params *p, struct err *e) {
+    const struct process_settings *o = &s->host->settings;
+    if (s->host->draining)
+        return err_set(e, ERR_INVALID_REQUEST, "the server is shutting down");
+    if (p->shape == START_DIRECT && !p->policy.confined && !o->allow_direct_exec)
+        return err_set(e, ERR_INVALID_REQUEST, "direct execution is disabled on this server");
+    if (p->shape == START_PREPARED && !o->allow_prepared_exec)
+        return err_set(e, ERR_INVALID_REQUEST, "prepared execution is disabled on this server");
+    if (o->max_processes > 0 && s->running >= o->max_processes)
+        return err_set(e, ERR_INVALID_REQUEST, "process limit reached (%u)", o->max_processes);
+    return 0;
+}
+
+/* Puts the command and its plan together. The order of refusals is the protocol's. */
+static int start_check(const struct session *session, struct start_params *p, struct start *s,
+                       struct err *e) {
+    const struct process_host *host = session->host;
+    _cleanup_err_ struct err bad_cwd = ERR_INIT, bad_command = ERR_INIT;
+    int cwd = start_cwd(p, s, &bad_cwd);
+    int command = start_command(p, host->shell, s, &bad_command);
+    int r = start_plan(&host->sandbox, p, s, e);
+    if (r < 0)
+        return r;
+    if (cwd < 0)
+        return err_move(e, &bad_cwd);
+    if (p->argv->count == 0)
+        return err_set(e, ERR_INVALID_PARAMS, "argv must not be empty");
+    if (process_find(session, p->process_id) != NULL)
+        return err_about(e, ERR_INVALID_REQUEST, "process ", p->process_id, " already exists");
+    r = start_admit(session, p, e);
+    return r == 0 && command < 0 ? err_move(e, &bad_command) : r;
 }
 
 /* The command as a JSON array for process/list: as many whole arguments as fit. */
@@ -278,105 +364,19 @@ static int start_keep_argv(struct process *j, const struct start_params *p) {
     return 0;
 }
 
-static size_t start_bytes(const struct json_node *strings) {
-    size_t n = 0;
-    for (const struct json_node *v = strings + 1; v < json_next(strings); v++)
-        n += v->n + 1;
-    return n;
-}
-
-/* Whether no kernel would take the command: what it would refuse is not put together first. */
-static bool start_is_hopeless(const struct start_params *p) {
-    const struct start_env_policy *w = &p->env_policy;
-    size_t n = start_bytes(p->argv) + start_bytes(p->env);
-    if (p->has_env_policy && w->include_only->count == 0)
-        n += start_bytes(w->set);
-    return n > START_STRINGS_MAX;
-}
-
-/* What needs no process yet but may be refused. */
-static int start_prepare(struct process *j, const struct start_params *p, const char *cwd,
-                         struct child_spec *spec, struct err *e) {
-    if (start_is_hopeless(p))
-        return err_os(e, ERR_INTERNAL, E2BIG);
-    *spec = (struct child_spec){.tty = p->tty,
-                                .pipe_stdin = p->pipe_stdin,
-                                .rows = p->has_size ? p->size.rows : START_ROWS,
-                                .cols = p->has_size ? p->size.cols : START_COLS};
-    spec->cwd = arena_strdup(&j->start, str_of(cwd));
-    if (spec->cwd == NULL || start_keep_argv(j, p) < 0)
-        return err_os(e, ERR_INTERNAL, ENOMEM);
-    j->proc.timeout_ms = p->has_timeout ? p->timeout_ms : 0;
-    int r = start_argv(j, p, spec, e);
-    if (r == 0)
-        r = start_env(j, p, spec, e);
-    j->command = (struct process_command){spec->program, spec->cwd, spec->argv};
-    return r;
-}
-
 /* The limits, and the sandbox around it all. */
 static int start_confine(struct process *j, const struct start_params *p, struct start *s,
                          struct err *e) {
     struct process_host *host = j->host;
     struct limits limits = p->limits;
-    j->sandboxed = s->policy.profile != NULL;
-    if (s->policy.confined) /* what the sandbox adds is not the command's */
+    if (p->policy.confined) /* the sandbox's own processes do not count as the command's */
         limits.value[LIMITS_PIDS] += SANDBOX_PROCESSES;
     int r = limits_plan(&limits, &host->procs.cgroups, &j->cgroup, &s->spec.limits, e);
-    if (r < 0 || !s->policy.confined)
+    if (r < 0 || !p->policy.confined)
         return r;
     /* planted: unsandboxed-start */
-    return sandbox_host_prepare(&host->sandbox, &s->policy, host->procs.children.nofile, &s->arena,
-                                &s->spec, &s->launch, e);
-}
-
-/* Whether this server takes the request at all. */
-static int start_admit(const struct session *s, const struct start_params *p, bool confined,
-                       struct err *e) {
-    const struct process_settings *o = &s->host->settings;
-    if (s->host->draining)
-        return err_set(e, ERR_INVALID_REQUEST, "the server is shutting down");
-    if (p->shape == START_DIRECT && !confined && !o->allow_direct_exec)
-        return err_set(e, ERR_INVALID_REQUEST, "direct execution is disabled on this server");
-    if (p->shape == START_PREPARED && !o->allow_prepared_exec)
-        return err_set(e, ERR_INVALID_REQUEST, "prepared execution is disabled on this server");
-    if (o->max_processes > 0 && s->running >= o->max_processes)
-        return err_set(e, ERR_INVALID_REQUEST, "process limit reached (%u)", o->max_processes);
-    return 0;
-}
-
-/* The sandbox, and whether it is one that this host could have. */
-static int start_policy(const struct start_params *p, struct start *s, struct err *e) {
-    if (p->network_proxy != NULL)
-        return err_set(e, ERR_INVALID_REQUEST, "networkProxy is not available on this server");
-    int r = sandbox_params_decode(p, &s->arena, &s->policy, e);
-    if (r < 0 || !s->policy.confined)
-        return r;
-    struct plan plan;
-    const struct profile_context context = {.call = PROFILE_PROCESS, .cwd = s->cwd};
-    return sandbox_params_plan(&s->policy, &context, &s->arena, &plan, e);
-}
-
-/* What is checked before the id is reserved, in this order. */
-static int start_check(const struct session *session, const struct start_params *p, struct start *s,
-                       struct err *e) {
-    _cleanup_err_ struct err bad_cwd = ERR_INIT;
-    int found = start_cwd(p, &s->cwd, &bad_cwd);
-    int r = start_policy(p, s, e);
-    if (r == 0 && found < 0)
-        r = err_about(e, bad_cwd.code, "", err_str(&bad_cwd), "");
-    if (r == 0 && p->argv->count == 0)
-        r = err_set(e, ERR_INVALID_PARAMS, "argv must not be empty");
-    if (r == 0 && process_find(session, p->process_id) != NULL)
-        r = err_about(e, ERR_INVALID_REQUEST, "process ", p->process_id, " already exists");
-    return r < 0 ? r : start_admit(session, p, s->policy.confined, e);
-}
-
-static void start_fini(struct start *s) {
-    limits_steps_fini(&s->spec.limits);
-    sandbox_host_launch_fini(&s->launch);
-    arena_fini(&s->arena);
-    free(s->cwd);
+    return sandbox_host_prepare(&host->sandbox, &s->plan, host->procs.children.nofile, &s->spec,
+                                &s->launch, e);
 }
 
 /* What is not there before the program is looked for is a device: the text names it. */
@@ -388,12 +388,30 @@ static int start_spawn_error(const struct start_params *p, int error, struct err
     return -error;
 }
 
-/* Starts the process of a new process. 0, or -errno with e set and the process gone. */
-static int start_job(struct rpc_call *c, struct process *j, const struct start_params *p,
-                     struct start *s, struct err *e) {
-    int r = start_prepare(j, p, s->cwd, &s->spec, e);
-    if (r == 0)
-        r = start_confine(j, p, s, e);
+static void start_fini(struct start *s) {
+    limits_steps_fini(&s->spec.limits);
+    sandbox_host_launch_fini(&s->launch);
+    arena_fini(&s->strings);
+}
+
+/* Hands the strings of the start over to a new process. 0 or -ENOMEM. */
+static int start_keep(struct process *j, const struct start_params *p, struct start *s) {
+    j->start = s->strings;
+    s->strings = ARENA_INIT(0);
+    j->command = (struct process_command){s->spec.program, s->spec.cwd, s->spec.argv};
+    j->proc.timeout_ms = p->has_timeout ? p->timeout_ms : 0;
+    j->sandboxed = p->policy.profile != NULL;
+    return start_keep_argv(j, p);
+}
+
+/* Starts the command as a new process. 0, or -errno with e set and the process gone. */
+static int start_process(struct rpc_call *c, const struct start_params *p, struct start *s,
+                         struct err *e) {
+    struct process *j = process_new(c->peer->user, p->process_id);
+    if (j == NULL)
+        return err_os(e, ERR_INTERNAL, ENOMEM);
+    int r = start_keep(j, p, s);
+    r = r < 0 ? err_os(e, ERR_INTERNAL, -r) : start_confine(j, p, s, e);
     if (r == 0 && (j->start_call = rpc_defer(c, e)) == NULL)
         r = -EAGAIN;
     if (r < 0) {
@@ -413,22 +431,19 @@ static int start_job(struct rpc_call *c, struct process *j, const struct start_p
 
 enum rpc_outcome start_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
     (void)result;
-    const struct start_params *p = params;
-    struct session *session = c->peer->user;
+    struct start_params *p = params;
     __attribute__((cleanup(start_fini))) struct start s = {
-        .arena = ARENA_INIT(SANDBOX_PARAMS_ARENA_MAX), .launch = SANDBOX_LAUNCH_INIT};
-    if (start_check(session, p, &s, e) < 0) {
-        events_refused(c, p, e);
-        return RPC_ERROR;
-    }
-    struct process *j = process_new(session, p->process_id);
-    if (j == NULL) {
-        err_os(e, ERR_INTERNAL, ENOMEM);
-        return RPC_ERROR;
-    }
-    if (start_job(c, j, p, &s, e) < 0) {
-        events_refused(c, p, e);
-        return RPC_ERROR;
-    }
-    return RPC_LATER;
+        .strings = ARENA_INIT(START_ARENA_MAX),
+        .spec = {.tty = p->tty,
+                 .pipe_stdin = p->pipe_stdin,
+                 .rows = p->has_size ? p->size.rows : START_ROWS,
+                 .cols = p->has_size ? p->size.cols : START_COLS},
+        .launch = SANDBOX_LAUNCH_INIT};
+    int r = start_check(c->peer->user, p, &s, e);
+    if (r == 0)
+        r = start_process(c, p, &s, e);
+    if (r == 0)
+        return RPC_LATER;
+    events_refused(c, p, e);
+    return RPC_ERROR;
 }

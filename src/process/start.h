@@ -4,12 +4,13 @@
 #include "json/jsondec.h"
 #include "proc/env.h"
 #include "proc/limits.h"
+#include "process/sandbox_params.h"
 #include "rpc/rpc.h"
 
-/* How a start was asked for: the design notes' two requests; what is flat counts as direct. */
+/* The two forms of a start; params without `direct` or `prepared` around them count as direct. */
 enum start_shape { START_DIRECT, START_PREPARED };
 
-/* The decoded parameters; slices and nodes borrow from the message. */
+/* The decoded parameters; slices and nodes borrow from the message. start_release() frees. */
 struct start_params {
     struct str process_id;
     struct start_metadata {
@@ -53,6 +54,8 @@ struct start_params {
     bool has_timeout;
     const struct json_node *limits_node;
     struct limits limits;
+    struct arena arena; /* of the policy and its plan */
+    struct sandbox_policy policy;
 };
 
 #define START_ROWS 24
@@ -67,6 +70,9 @@ MUST_CHECK int start_check_size(const struct start_size *size, struct err *e);
 
 /* Decodes and checks the shape. 0, or -EINVAL with e set. */
 int start_decode(const struct json_node *params, void *out, struct err *e);
+
+/* Frees what decoded params own. */
+void start_release(void *params);
 
 /* Starts the process; the answer follows when exec is decided. */
 enum rpc_outcome start_run(struct rpc_call *c, void *params, struct buf *result, struct err *e);

@@ -1,6 +1,5 @@
 #include "sandbox/host/sandbox_host.h"
 
-#include "proc/env.h"
 #include "sandbox/host/launcher.h"
 #include "sandbox/host/placeholder.h"
 
@@ -124,20 +123,6 @@ static size_t sandbox_limits(const struct limits_steps *s, struct rlimit nofile,
     return n;
 }
 
-static int sandbox_make_plan(const struct sandbox_host *h, const struct sandbox_policy *policy,
-                             const struct child_spec *spec, struct arena *a, struct plan *plan,
-                             struct err *e) {
-    const char *home = env_get(spec->envp, "HOME");
-    const struct profile_context c = {
-        .call = PROFILE_PROCESS,
-        .cwd = spec->cwd,
-        .tmpdir = env_get(spec->envp, "TMPDIR"),
-        .home = home != NULL && home[0] != '\0' ? home : h->home,
-        .inherit_pids = h->inherit_pids,
-    };
-    return sandbox_params_plan(policy, &c, a, plan, e);
-}
-
 /* A descriptor of the network namespace that sandboxes without a network share, or -1. */
 static int sandbox_network(struct sandbox_host *h, const struct launch_request *q) {
     if (!q->plan.confine_files || q->plan.network != PLAN_NET_RESTRICTED)
@@ -195,13 +180,13 @@ static int sandbox_choose(struct sandbox_host *h, struct launch_request *q,
     return r;
 }
 
-int sandbox_host_prepare(struct sandbox_host *h, const struct sandbox_policy *policy,
-                         struct rlimit nofile, struct arena *a, struct child_spec *spec,
-                         struct sandbox_launch *l, struct err *e) {
+int sandbox_host_prepare(struct sandbox_host *h, const struct plan *plan, struct rlimit nofile,
+                         struct child_spec *spec, struct sandbox_launch *l, struct err *e) {
     struct launch_limit limits[SANDBOX_LIMITS];
     struct launch_request q = {
         .mode = LAUNCH_COMMAND,
         .tty = spec->tty,
+        .plan = *plan,
         .program = spec->program,
         .search = spec->search,
         .argv = (char **)spec->argv,
@@ -210,9 +195,7 @@ int sandbox_host_prepare(struct sandbox_host *h, const struct sandbox_policy *po
         .limit_count = sandbox_limits(&spec->limits, nofile, limits),
     };
     char advice[BACKEND_ADVICE_MAX];
-    int r = sandbox_make_plan(h, policy, spec, a, &q.plan, e);
-    if (r == 0)
-        r = sandbox_choose(h, &q, advice, e);
+    int r = sandbox_choose(h, &q, advice, e);
     if (r < 0)
         return r;
     l->child.program = h->self;

@@ -7,7 +7,6 @@
 
 #include "proc/child.h"
 #include "sandbox/host/backend.h"
-#include "process/sandbox_params.h"
 
 #define SANDBOX_PROCESSES 2    /* that a launch adds to a command: the launcher and init */
 #define SANDBOX_PROBE_MS 1000  /* between looks at a host that can enforce nothing */
@@ -43,12 +42,12 @@ struct sandbox_launch {
     }
 
 /*
- * Turns `spec`, the command as it would be started without a sandbox, into that of its launcher;
- * `nofile` are descriptor limits for a command that has no others. Memory of the plan comes from
- * `a` and is not needed afterwards. 0, or -errno with e set.
+ * Turns `spec`, which starts the command without a sandbox, into one that starts a launcher to
+ * enforce the plan. `nofile` are the descriptor limits of a command that asks for none. 0, or
+ * -errno with e set.
  */
-MUST_CHECK int sandbox_host_prepare(struct sandbox_host *h, const struct sandbox_policy *policy,
-                                    struct rlimit nofile, struct arena *a, struct child_spec *spec,
+MUST_CHECK int sandbox_host_prepare(struct sandbox_host *h, const struct plan *plan,
+                                    struct rlimit nofile, struct child_spec *spec,
                                     struct sandbox_launch *l, struct err *e);
 
 /* The same for a helper that makes file calls by that plan: `spec` is wholly the launcher's. */

@@ -95,9 +95,7 @@ int profile_decode_path(struct profile_decoder *d, const struct json_node *v, vo
     struct profile_path path = {0};
     int r = uri_to_path(json_str(v), &native, &why);
     if (r < 0 && r != -EXDEV) {
-        err_fini(d->e);
-        *d->e = why;
-        why = ERR_INIT;
+        (void)err_move(d->e, &why);
         return r;
     }
     const char *text = r < 0 ? err_msg(&why) : native;
