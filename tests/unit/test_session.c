@@ -1,0 +1,246 @@
+#include "centre.h"
+
+#define TTL_MS 10000
+
+static int setup(void **state) {
+    (void)state;
+    centre_init(NULL, 0, 1);
+    centre_init_sessions(TTL_MS);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    centre_fini();
+    return 0;
+}
+
+static struct session *begin(struct client *c) {
+    _cleanup_err_ struct err e = ERR_INIT;
+    struct session *s = session_new(&centre.processes, peer_of(c), &e);
+    assert_non_null(s);
+    assert_ptr_equal(s->peer, peer_of(c));
+    return s;
+}
+
+/* The session, or NULL with the code of the error. */
+static struct session *resume(struct client *c, const char *id, int *code) {
+    _cleanup_err_ struct err e = ERR_INIT;
+    struct session *s = session_resume(&centre.processes, str_of(id), peer_of(c), &e);
+    *code = e.code;
+    return s;
+}
+
+static void leave(struct client *c) {
+    shutdown(c->fd, SHUT_RDWR);
+    turn();
+    assert_null(c->conn);
+}
+
+/* -- without a connection -- */
+
+static void a_session_outlives_its_connection(void **state) {
+    (void)state;
+    struct client *a = client_new();
+    struct session *s = begin(a);
+    proc_flow_close(&s->gate); /* its client was slow */
+    leave(a);
+    assert_int_equal(centre.detached, 1);
+    assert_null(s->peer);
+    assert_false(s->gate.closed); /* output is drained while nobody listens */
+    wait_ms(TTL_MS - 1);
+    assert_int_equal(centre.ended, 0);
+    int code;
+    struct client *b = client_new();
+    assert_ptr_equal(resume(b, s->id, &code), s);
+    assert_ptr_equal(s->peer, peer_of(b));
+    assert_int_equal(centre.processes.detached_count, 0);
+    wait_ms(10 * TTL_MS); /* attached: no time runs */
+    assert_int_equal(centre.ended, 0);
+}
+
+static void a_session_expires(void **state) {
+    (void)state;
+    struct client *a = client_new();
+    struct session *s = begin(a);
+    char id[sizeof s->id];
+    memcpy(id, s->id, sizeof id);
+    leave(a);
+    wait_ms(TTL_MS);
+    assert_int_equal(centre.ended, 1);
+    assert_int_equal(centre.processes.sessions.count, 0);
+    int code;
+    assert_null(resume(client_new(), id, &code));
+    assert_int_equal(code, ERR_INVALID_REQUEST);
+}
+
+/* Each detachment gives the whole time again. */
+static void time_runs_from_the_last_detachment(void **state) {
+    (void)state;
+    struct client *a = client_new();
+    struct session *s = begin(a);
+    int code;
+    for (int i = 0; i < 3; i++) {
+        leave(a);
+        wait_ms(TTL_MS - 1);
+        a = client_new();
+        assert_ptr_equal(resume(a, s->id, &code), s);
+    }
+    leave(a);
+    wait_ms(TTL_MS);
+    assert_int_equal(centre.ended, 1);
+}
+
+static void without_a_time_to_live_it_ends_at_once(void **state) {
+    (void)state;
+    centre.processes.settings.session_ttl_ms = 0;
+    struct client *a = client_new(), *b = client_new();
+    begin(a);
+    leave(a);
+    assert_int_equal(centre.ended, 1);
+    centre.processes.settings.session_ttl_ms = TTL_MS;
+    begin(b);
+    centre.processes.stopping = true;
+    leave(b);
+    assert_int_equal(centre.ended, 2);
+}
+
+/* -- how many -- */
+
+/* A session without processes goes first; else the one that was detached first. */
+static void detached_sessions_are_bounded(void **state) {
+    (void)state;
+    struct client *c = client_new();
+    struct session *first = begin(c), *second;
+    struct list process;
+    list_append(&first->order, &process); /* as if it had one */
+    session_detach(first);
+    second = begin(c);
+    char id[sizeof second->id];
+    memcpy(id, second->id, sizeof id);
+    session_detach(second);
+    for (int i = 2; i < PROCESS_HOST_DETACHED_MAX; i++)
+        session_detach(begin(c));
+    assert_int_equal(centre.ended, 0);
+    session_detach(begin(c));
+    assert_int_equal(centre.ended, 1);
+    assert_int_equal(centre.processes.detached_count, PROCESS_HOST_DETACHED_MAX);
+    int code;
+    assert_null(resume(c, id, &code));
+    assert_ptr_equal(resume(c, first->id, &code), first);
+    list_remove(&process);
+}
+
+/* -- takeover -- */
+
+static void a_living_connection_keeps_its_session(void **state) {
+    (void)state;
+    struct client *a = client_new(), *b = client_new();
+    struct session *s = begin(a);
+    int code;
+    assert_null(resume(b, s->id, &code));
+    assert_int_equal(code, ERR_SESSION_BUSY);
+    turn();
+    expect_frame(a, 0x89, ""); /* it is asked */
+    wait_ms(SESSION_PROBE_MS / 2);
+    assert_null(resume(b, s->id, &code)); /* and only once */
+    turn();
+    expect_nothing(a);
+    client_say(a, 0x8A, str_of(""));
+    wait_ms(SESSION_PROBE_MS);
+    assert_true(conn_is_open(a->conn));
+    assert_ptr_equal(s->peer, peer_of(a));
+    assert_null(resume(b, s->id, &code));
+    turn();
+    expect_frame(a, 0x89, ""); /* asked again */
+}
+
+static void a_silent_connection_loses_its_session(void **state) {
+    (void)state;
+    struct client *a = client_new(), *b = client_new();
+    struct session *s = begin(a);
+    int code;
+    assert_null(resume(b, s->id, &code));
+    wait_ms(SESSION_PROBE_MS - 1);
+    assert_ptr_equal(s->peer, peer_of(a));
+    wait_ms(1);
+    expect_frame(a, 0x89, "");
+    expect_close(a, 1008);
+    assert_null(s->peer);
+    assert_int_equal(centre.detached, 1);
+    assert_ptr_equal(resume(b, s->id, &code), s);
+    wait_ms(10 * TTL_MS);
+    assert_ptr_equal(s->peer, peer_of(b));
+    assert_true(conn_is_open(b->conn));
+}
+
+/* A connection whose input is not read now has said something all the same. */
+static void bytes_that_nobody_has_read_are_a_sign_of_life(void **state) {
+    (void)state;
+    struct client *a = client_new(), *b = client_new();
+    struct session *s = begin(a);
+    conn_pause(a->conn, true);
+    turn();
+    int code;
+    assert_null(resume(b, s->id, &code));
+    client_say(a, 0x8A, str_of(""));
+    wait_ms(SESSION_PROBE_MS);
+    assert_true(conn_is_open(a->conn));
+    assert_ptr_equal(s->peer, peer_of(a));
+}
+
+/* The connection ends while it is asked: the session is free at once. */
+static void a_connection_may_end_while_it_is_asked(void **state) {
+    (void)state;
+    struct client *a = client_new(), *b = client_new();
+    struct session *s = begin(a);
+    int code;
+    assert_null(resume(b, s->id, &code));
+    leave(a);
+    assert_ptr_equal(resume(b, s->id, &code), s);
+    wait_ms(2 * SESSION_PROBE_MS); /* the question was for the other one */
+    assert_true(conn_is_open(b->conn));
+}
+
+/* -- who has it -- */
+
+static void its_gate_follows_the_queue_of_its_connection(void **state) {
+    (void)state;
+    struct client *a = client_new();
+    static char text[CONN_OUT_HIGH];
+    conn_send(a->conn, (struct str){text, sizeof text});
+    assert_true(begin(a)->gate.closed); /* the queue was full before there was a session */
+}
+
+static void names_are_cut_between_characters(void **state) {
+    (void)state;
+    struct client *a = client_new();
+    struct session *s = begin(a);
+    char name[SESSION_CLIENT_MAX + 2];
+    memset(name, 'n', sizeof name);
+    memcpy(name + SESSION_CLIENT_MAX - 1, "\xC3\xA9", 2);
+    session_named(s, (struct str){name, SESSION_CLIENT_MAX + 1});
+    assert_int_equal(strlen(s->client), SESSION_CLIENT_MAX - 1);
+    assert_null(s->subject);
+    session_named(s, str_of("another"));
+    assert_string_equal(s->client, "another");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_session_outlives_its_connection),
+        TEST(a_session_expires),
+        TEST(time_runs_from_the_last_detachment),
+        TEST(without_a_time_to_live_it_ends_at_once),
+        TEST(detached_sessions_are_bounded),
+        TEST(a_living_connection_keeps_its_session),
+        TEST(a_silent_connection_loses_its_session),
+        TEST(bytes_that_nobody_has_read_are_a_sign_of_life),
+        TEST(a_connection_may_end_while_it_is_asked),
+        TEST(its_gate_follows_the_queue_of_its_connection),
+        TEST(names_are_cut_between_characters),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
