@@ -14,17 +14,9 @@
 static inline bool cpu_has_avx2(void) {
     return CPU_FEATURE_ACTIVE(AVX2);
 }
-
-static inline bool cpu_has_avx512_vbmi(void) {
-    return CPU_FEATURE_ACTIVE(AVX512_VBMI) && CPU_FEATURE_ACTIVE(AVX512BW);
-}
 #else
 static inline bool cpu_has_avx2(void) {
     return __builtin_cpu_supports("avx2");
-}
-
-static inline bool cpu_has_avx512_vbmi(void) {
-    return __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw");
 }
 #endif
 #endif

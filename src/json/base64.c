@@ -1,7 +1,6 @@
 #include "json/base64.h"
 
 #include "json/base64_avx2.h"
-#include "json/base64_avx512.h"
 
 #include "base/util.h"
 
@@ -99,9 +98,7 @@ static inline void base64_put(unsigned char *dst, uint32_t bits, size_t n) {
 static size_t base64_decode_body(unsigned char *dst, const char *src, size_t n) {
     size_t i = 0;
 #if defined(__x86_64__)
-    if (n >= 128 && base64_avx512_usable())
-        i = base64_avx512_decode(dst, src, n);
-    else if (n >= 128 && base64_avx2_usable())
+    if (n >= 128 && base64_avx2_usable())
         i = base64_avx2_decode(dst, src, n);
 #endif
     for (dst += i / 4 * 3; i < n; i += 4, dst += 3) {

@@ -2,7 +2,6 @@
 
 #include "json/base64.h"
 #include "json/base64_avx2.h"
-#include "json/base64_avx512.h"
 
 #include <string.h>
 
@@ -32,22 +31,6 @@ AVX2 static size_t ws_mask_avx2(char *dst, const char *src, size_t n, const uint
     *letters = _mm256_testz_si256(bad, bad);
     return i;
 }
-
-BASE64_AVX512 static size_t ws_mask_avx512(char *dst, const char *src, size_t n,
-                                           const uint8_t mask[4], bool *letters) {
-    int key;
-    memcpy(&key, mask, sizeof key);
-    const __m512i m = _mm512_set1_epi32(key);
-    __m512i bad = _mm512_setzero_si512();
-    size_t i = 0;
-    for (; n - i >= 64; i += 64) {
-        __m512i c = _mm512_xor_si512(_mm512_loadu_si512(src + i), m);
-        _mm512_storeu_si512(dst + i, c);
-        bad = _mm512_or_si512(bad, _mm512_or_si512(c, base64_avx512_values(c)));
-    }
-    *letters = _mm512_movepi8_mask(bad) == 0;
-    return i;
-}
 #endif
 
 /* The mask from `phase` on. */
@@ -62,9 +45,7 @@ bool ws_mask_undo(char *dst, const char *src, size_t n, const uint8_t mask[4], u
     bool letters = base64_avx2_usable();
     size_t i = 0;
 #if defined(__x86_64__)
-    if (n >= 64 && base64_avx512_usable())
-        i = ws_mask_avx512(dst, src, n, rot, &letters);
-    else if (n >= 64 && letters)
+    if (n >= 64 && letters)
         i = ws_mask_avx2(dst, src, n, rot, &letters);
 #endif
     uint64_t m;
@@ -91,8 +72,6 @@ size_t ws_mask_undo_base64(char *dst, const char *src, size_t n, const uint8_t m
     uint32_t key;
     ws_mask_turn(rot, mask, phase);
     memcpy(&key, rot, sizeof key);
-    if (base64_avx512_usable())
-        return base64_avx512_decode_masked(dst, src, n, key);
     if (base64_avx2_usable())
         return base64_avx2_decode_masked(dst, src, n, key);
 #else

@@ -2,7 +2,6 @@
 
 #include "guard.h"
 #include "json/base64_avx2.h"
-#include "json/base64_avx512.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -87,18 +86,15 @@ static void check_vector(vector_decoder *decoder, size_t rest) {
     }
 }
 
-/* The processor has one that is used, and may have the other. */
 static void vectors(void **state) {
     (void)state;
     if (base64_avx2_usable())
         check_vector(base64_avx2_decode, 76);
-    if (base64_avx512_usable())
-        check_vector(base64_avx512_decode, 88);
 }
 #else
 static void vectors(void **state) {
     (void)state;
-    assert_false(base64_avx2_usable() || base64_avx512_usable());
+    assert_false(base64_avx2_usable());
 }
 #endif
 
