@@ -147,6 +147,14 @@ async def large_first(t):
     t.see("answer", await c.exchange('{"id":1,"method":"nope"' + " " * 100000 + "}"))
 
 
+@case("long-id")
+async def long_id(t):
+    c = await t.connect()
+    for size in (1 << 20, (1 << 20) + 1):
+        seen = await c.exchange('{"id":"' + "i" * size + '",' + S + "}")
+        t.see(f"{size} bytes", [[len(str(i)), text] for i, text in seen["answers"]])
+
+
 @case("malformed-before-initialize")
 async def malformed_first(t):
     c = await t.open()

@@ -128,3 +128,13 @@ async def thread_ids(t):
                               "0" * 33, "é" + "0" * 31, upper.replace("-", "", 1),
                               "00000000-0000-0000-0000-00000000000", "-" * 36]):
         t.see(repr(form), await environment(c, str(n), env={}, metadata={"threadId": form}))
+
+
+@case("many patterns")
+async def many_patterns(t):
+    """1,400 patterns on 1,400 variables, which match the last pattern alone."""
+    c = await t.connect()
+    names = {f"V{i}": "1" for i in range(1400)}
+    answer = await c.start(["/bin/true"], processId="p", env={}, envPolicy=policy(
+        inherit="none", set=names, includeOnly=[f"*W{i}" for i in range(1399)] + ["V*"]))
+    t.see("start", answer.response)

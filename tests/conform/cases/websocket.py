@@ -147,3 +147,18 @@ async def keepalive(t):
     c.task.cancel()
     opcode, _, payload = await asyncio.wait_for(c.ws.read_frame(), 30 + WAIT)
     t.see("frame", [opcode, payload.decode()])
+
+
+@case("no initialize", slow=True)
+async def no_initialize(t):
+    """40 s after the upgrade: what came besides pings."""
+    c = await t.open()
+    c.task.cancel()
+    try:
+        async with asyncio.timeout(40):
+            opcode = PING
+            while opcode == PING:
+                opcode, _, payload = await c.ws.read_frame()
+            t.see("connection", f"closed with code {int.from_bytes(payload[:2], 'big')}")
+    except asyncio.TimeoutError:
+        t.see("connection", "open")
