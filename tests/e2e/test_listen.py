@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import re
@@ -377,7 +378,7 @@ def run_passed(*sockets, args=(), fds=None):
     numbers = []
     for sock in sockets:
         # Above the numbers that the script overwrites.
-        numbers.append(os.dup2(sock.fileno(), 40 + len(numbers)))
+        numbers.append(fcntl.fcntl(sock.fileno(), fcntl.F_DUPFD, 40))
     try:
         done = subprocess.run(["/usr/bin/python3", "-c", script, " ".join(map(str, numbers)),
                                BINARY, *args], pass_fds=numbers, timeout=120, check=False,
