@@ -18,7 +18,7 @@ static int err_take(struct err *e, int code, char *msg, size_t len) {
     if (msg != NULL) /* it may name a file */
         utf8_mend(msg, len);
     free(e->msg);
-    *e = (struct err){code, msg, msg ? len : 0};
+    *e = (struct err){.code = code, .msg = msg, .len = msg ? len : 0};
     return -EINVAL;
 }
 
@@ -40,7 +40,10 @@ int err_about(struct err *e, int code, const char *before, struct str what, cons
         p = n2 > 0 ? mempcpy(p, what.p, n2) : p;
         memcpy(p, after, n3 + 1);
     }
-    return err_take(e, code, msg, n1 + n2 + n3);
+    int r = err_take(e, code, msg, n1 + n2 + n3);
+    e->subject = MIN(n1, e->len);
+    e->subject_len = MIN(n2, e->len - e->subject);
+    return r;
 }
 
 int err_os(struct err *e, int code, int num) {
@@ -54,6 +57,10 @@ const char *err_msg(const struct err *e) {
 
 struct str err_str(const struct err *e) {
     return e->msg ? (struct str){e->msg, e->len} : str_of(err_msg(e));
+}
+
+struct str err_subject(const struct err *e) {
+    return (struct str){err_msg(e) + e->subject, e->subject_len};
 }
 
 int err_move(struct err *to, struct err *from) {

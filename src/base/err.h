@@ -26,14 +26,15 @@ struct err {
     int code;   /* enum err_code; 0 while no error is set */
     char *msg;  /* owned; NULL after an allocation failure: use err_msg() or err_str() */
     size_t len; /* of msg, which may quote NUL bytes */
+    size_t subject, subject_len; /* the part of msg that err_about() quotes */
 };
 
-#define ERR_INIT ((struct err){0, NULL, 0})
+#define ERR_INIT ((struct err){.code = 0})
 
 /* Sets code and message, replacing what was there. Returns -EINVAL, for `return err_set(...)`. */
 int err_set(struct err *e, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
-/* The same for a text that quotes input: before, what (any bytes), after. Returns -EINVAL. */
+/* Like err_set(), for a text that quotes input: before, what (any bytes), after. */
 int err_about(struct err *e, int code, const char *before, struct str what, const char *after);
 
 /* Sets "<text> (os error <n>)" with the protocol's text for errno `num` > 0. Returns -num. */
@@ -42,6 +43,9 @@ int err_os(struct err *e, int code, int num);
 /* The message, never NULL; as a slice it keeps quoted NUL bytes. */
 const char *err_msg(const struct err *e);
 struct str err_str(const struct err *e);
+
+/* The input that err_about() quoted, as far as the message holds it; else empty. */
+struct str err_subject(const struct err *e);
 
 /* Replaces *to by *from, which is empty afterwards. Returns -EINVAL. */
 int err_move(struct err *to, struct err *from);

@@ -3,6 +3,7 @@
 #include "base/uri_host.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #define URI_TEXT_MAX (3 * URI_PATH_MAX + 4096) /* bytes of a URI: each path byte may be escaped */
 
@@ -64,11 +65,17 @@ static int uri_too_long(struct err *e) {
     return err_set(e, ERR_INVALID_PARAMS, "path has more than %d bytes", URI_PATH_MAX);
 }
 
-/* Fills e with "'URI' is invalid on 'linux'" and returns r. */
+/* Fills e with "'URI' is invalid on 'linux'", about the URI, and returns r. */
 static int uri_invalid(const struct uri *u, int r, struct err *e) {
-    err_set(e, r == -EXDEV ? ERR_INVALID_REQUEST : ERR_INVALID_PARAMS,
-            "'file://%.*s%.*s' is invalid on 'linux'", (int)u->host.len,
-            u->host.len > 0 ? u->host.p : "", (int)u->path.len, u->path.p);
+    _cleanup_free_ char *uri = NULL;
+    int n = asprintf(&uri, "file://%.*s%.*s", (int)u->host.len, u->host.len > 0 ? u->host.p : "",
+                     (int)u->path.len, u->path.p);
+    if (n < 0) {
+        uri = NULL;
+        return uri_no_memory(e);
+    }
+    err_about(e, r == -EXDEV ? ERR_INVALID_REQUEST : ERR_INVALID_PARAMS, "'",
+              (struct str){uri, (size_t)n}, "' is invalid on 'linux'");
     return r;
 }
 

@@ -15,7 +15,8 @@
  * NUL-terminated absolute path without dot segments, double or trailing slashes.
  * Errors: -EINVAL with ERR_INVALID_PARAMS for what does not decode; for a well-formed URI that
  * names no path of this host (foreign authority, drive letter, misused opaque form) -EXDEV with
- * ERR_INVALID_REQUEST and "'URI' is invalid on 'linux'", so that a caller may word it differently.
+ * ERR_INVALID_REQUEST and "'URI' is invalid on 'linux'", whose err_subject() is the URI, so that a
+ * caller may word it differently.
  */
 MUST_CHECK int uri_to_path(struct str in, char **path, struct err *e);
 

@@ -202,11 +202,10 @@ static int start_cwd(const struct start_params *p, struct start *s, struct err *
         r = -ENOMEM;
     if (r == 0 || r == -ENOMEM)
         return r == 0 ? 0 : err_os(e, ERR_INTERNAL, ENOMEM);
-    /* The text is "'URI' is invalid on 'linux'", and the URI may hold anything but that. */
-    const char *uri = err_msg(&why) + 1, *end = strstr(uri, "' is invalid on ");
-    return err_set(
-        e, ERR_INVALID_PARAMS, "%scwd URI `%.*s` is not valid on this exec-server host: %s",
-        p->sandbox != NULL ? "sandbox " : "", end ? (int)(end - uri) : 0, uri, err_msg(&why));
+    struct str uri = err_subject(&why);
+    return err_set(e, ERR_INVALID_PARAMS,
+                   "%scwd URI `%.*s` is not valid on this exec-server host: %s",
+                   p->sandbox != NULL ? "sandbox " : "", (int)uri.n, uri.p, err_msg(&why));
 }
 
 static int start_argv(const struct start_params *p, struct start *s, struct err *e) {

@@ -87,12 +87,31 @@ static void os_texts_of_the_protocol(void **state) {
     assert_string_equal(err_os_text(100000), "No error information");
 }
 
+static void keeps_its_subject(void **state) {
+    (void)state;
+    _cleanup_err_ struct err e = ERR_INIT, to = ERR_INIT;
+    assert_int_equal(err_about(&e, ERR_INTERNAL, "no ", STR_LIT("a\0b"), " here"), -EINVAL);
+    assert_true(str_eq(err_subject(&e), STR_LIT("a\0b")));
+    err_set(&to, ERR_INVALID_PARAMS, "other");
+    assert_int_equal(err_subject(&to).n, 0);
+    assert_int_equal(err_move(&to, &e), -EINVAL);
+    assert_int_equal(to.code, ERR_INTERNAL);
+    assert_true(str_eq(err_subject(&to), STR_LIT("a\0b")));
+    assert_int_equal(e.code, 0);
+    assert_null(e.msg);
+    /* A subject that the message cannot hold is cut with it. */
+    static char large[2 * ERR_MSG_MAX];
+    memset(large, 'x', sizeof large);
+    err_about(&to, ERR_INTERNAL, "'", (struct str){large, sizeof large}, "'");
+    assert_int_equal(err_subject(&to).n, ERR_MSG_MAX - 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sets_and_replaces),         cmocka_unit_test(wraps_its_own_message),
         cmocka_unit_test(message_is_never_null),     cmocka_unit_test(cuts_between_characters),
         cmocka_unit_test(keeps_the_longest_allowed), cmocka_unit_test(os_errors),
-        cmocka_unit_test(os_texts_of_the_protocol),
+        cmocka_unit_test(os_texts_of_the_protocol),  cmocka_unit_test(keeps_its_subject),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,7 +105,10 @@ int profile_decode_path(struct profile_decoder *d, const struct json_node *v, vo
     text = arena_strdup(d->a, str_of(text));
     if (text == NULL)
         return -ENOMEM;
-    *(native != NULL ? &path.native : &path.foreign) = text;
+    if (native != NULL)
+        path.native = text;
+    else
+        path = (struct profile_path){.foreign = text, .uri = {text + why.subject, why.subject_len}};
     *(struct profile_path *)out = path;
     return 0;
 }

@@ -9,10 +9,11 @@
 /* Before a glob that is meant once below each workspace root. */
 #define PROFILE_ROOTS_PREFIX "codex-project-roots://"
 
-/* Either is set; both NULL: absent. */
+/* Either `native` or `foreign` is set; both NULL: absent. */
 struct profile_path {
     const char *native;  /* absolute, normalised */
-    const char *foreign; /* no path of this host: the text that says so, "'URI' is ..." */
+    const char *foreign; /* no path of this host: the text that says so */
+    struct str uri;      /* the URI in that text */
 };
 
 enum profile_target {

@@ -348,36 +348,35 @@ static int make_files(struct profile_maker *m, enum profile_call call, struct pl
     return 0;
 }
 
-/* Sets before, the URI in the text about it, after, the text. Returns -EINVAL. */
-static int foreign_error(struct profile_maker *m, const char *before, const char *text) {
-    struct str uri = str_of(text);
-    const char *end = strstr(text, "' is invalid on ");
-    if (uri.n > 0 && end != NULL)
-        uri = (struct str){text + 1, (size_t)(end - text) - 1};
+/* "BEFORE `URI` is not valid ...: why". Returns -EINVAL. */
+static int foreign_error(struct profile_maker *m, const char *before,
+                         const struct profile_path *path) {
     return err_set(m->e, m->code, "%s `%.*s` is not valid on this exec-server host: %s", before,
-                   (int)MIN(uri.n, 2048u), uri.p, text);
+                   (int)MIN(path->uri.n, 2048u), path->uri.p, path->foreign);
 }
 
 static int foreign_cwd(struct profile_maker *m, enum profile_call call) {
-    const char *text = m->p->cwd.foreign;
-    if (text == NULL)
+    const struct profile_path *cwd = &m->p->cwd;
+    if (cwd->foreign == NULL)
         return 0;
     if (call == PROFILE_PROCESS)
-        return foreign_error(m, "sandbox cwd URI", text);
-    return err_set(m->e, m->code, "%s", text);
+        return foreign_error(m, "sandbox cwd URI", cwd);
+    return err_set(m->e, m->code, "%s", cwd->foreign);
 }
 
 static int foreign_root(struct profile_maker *m, enum profile_call call) {
-    const char *text = NULL;
-    for (size_t i = 0; text == NULL && i < m->p->root_count; i++)
-        text = m->p->roots[i].foreign;
-    if (text == NULL)
-        return 0;
-    if (call == PROFILE_PROCESS)
-        return foreign_error(m, "sandbox workspace root URI", text);
-    return err_set(m->e, m->code,
-                   "file system sandbox workspace root is not native to this exec-server host: %s",
-                   text);
+    for (size_t i = 0; i < m->p->root_count; i++) {
+        const struct profile_path *root = &m->p->roots[i];
+        if (root->foreign == NULL)
+            continue;
+        if (call == PROFILE_PROCESS)
+            return foreign_error(m, "sandbox workspace root URI", root);
+        return err_set(
+            m->e, m->code,
+            "file system sandbox workspace root is not native to this exec-server host: %s",
+            root->foreign);
+    }
+    return 0;
 }
 
 static int foreign_entry(struct profile_maker *m) {
