@@ -1,69 +1,14 @@
 #include "confine/fs_helper_main.h"
 
+#include "base/fdpass.h"
 #include "fs/fs_file.h"
 #include "confine/fs_access.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 
-/* -- packets -- */
-
-union packet_fd {
-    struct cmsghdr align;
-    char space[CMSG_SPACE(sizeof(int))];
-};
-
-ssize_t fs_helper_receive(int channel, void *p, size_t n, int *fd) {
-    union packet_fd control = {0};
-    struct iovec iov = {p, n};
-    /* No more room than for one descriptor: the kernel takes the others back. */
-    struct msghdr m = {.msg_iov = &iov,
-                       .msg_iovlen = 1,
-                       .msg_control = control.space,
-                       .msg_controllen = CMSG_LEN(sizeof(int))};
-    ssize_t got;
-    *fd = -1;
-    do
-        got = recvmsg(channel, &m, MSG_CMSG_CLOEXEC);
-    while (got < 0 && errno == EINTR);
-    if (got < 0)
-        return -errno;
-    const struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-    if (c != NULL && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-        c->cmsg_len == CMSG_LEN(sizeof(int)))
-        memcpy(fd, CMSG_DATA(c), sizeof *fd);
-    if (!(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
-        return got;
-    /* The one descriptor there is room for is missing: the table of this process is full. */
-    if (*fd < 0 && !(m.msg_flags & MSG_TRUNC))
-        return -EMFILE;
-    util_close_fd(fd);
-    return -EMSGSIZE;
-}
-
-int fs_helper_send(int channel, const void *head, size_t head_n, struct str text, int fd) {
-    union packet_fd control = {0};
-    struct iovec iov[2] = {{(void *)(uintptr_t)head, head_n}, {(void *)(uintptr_t)text.p, text.n}};
-    struct msghdr m = {.msg_iov = iov, .msg_iovlen = 2};
-    if (fd >= 0) {
-        m.msg_control = control.space;
-        m.msg_controllen = sizeof control.space;
-        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    }
-    ssize_t r;
-    do
-        r = sendmsg(channel, &m, MSG_NOSIGNAL);
-    while (r < 0 && errno == EINTR);
-    return r < 0 ? -errno : 0;
-}
-
-int fs_helper_memfd(struct str text) {
+int fs_helper_main_memfd(struct str text) {
     _cleanup_close_ int fd = memfd_create("fs-call", MFD_CLOEXEC);
     if (fd < 0)
         return -errno;
@@ -71,12 +16,15 @@ int fs_helper_memfd(struct str text) {
     return r < 0 ? r : steal_fd(&fd);
 }
 
-/* -- calls -- */
+/* Sends an answer, with a descriptor unless fd is -1. 0 or -errno. */
+static int helper_send(int channel, const struct fs_call_head *head, struct str text, int fd) {
+    return fdpass_send(channel, (struct str){(const char *)head, sizeof *head}, text, fd);
+}
 
 static int helper_answer_error(int channel, int r, const struct err *e) {
     struct fs_call_head head = {
         .magic = FS_CALL_MAGIC, .kind = FS_CALL_ERROR, .code = e->code, .error = -r};
-    return fs_helper_send(channel, &head, sizeof head, err_str(e), -1);
+    return helper_send(channel, &head, err_str(e), -1);
 }
 
 static int helper_answer(int channel, const struct fs_call_result *result) {
@@ -84,16 +32,16 @@ static int helper_answer(int channel, const struct fs_call_result *result) {
     struct str text = buf_str(&result->text), none = {"", 0};
     if (result->fd >= 0) {
         head.kind = FS_CALL_FILE;
-        return fs_helper_send(channel, &head, sizeof head, none, result->fd);
+        return helper_send(channel, &head, none, result->fd);
     }
     if (text.n <= FS_CALL_TEXT_MAX)
-        return fs_helper_send(channel, &head, sizeof head, text.n > 0 ? text : none, -1);
-    _cleanup_close_ int fd = fs_helper_memfd(text);
+        return helper_send(channel, &head, text, -1);
+    _cleanup_close_ int fd = fs_helper_main_memfd(text);
     _cleanup_err_ struct err e = ERR_INIT;
     if (fd < 0)
         return helper_answer_error(channel, fs_fail(&e, -fd), &e);
     head.kind = FS_CALL_MEMFD;
-    return fs_helper_send(channel, &head, sizeof head, none, fd);
+    return helper_send(channel, &head, none, fd);
 }
 
 /* Maps what is to be written. 0 or -errno. */
@@ -136,7 +84,7 @@ int fs_helper_main(const struct layout *l, int channel) {
     const struct fs_call_access gate = fs_access_calls(l->access);
     for (int r = 0; r == 0;) {
         _cleanup_close_ int fd = -1;
-        ssize_t n = fs_helper_receive(channel, packet, sizeof packet, &fd);
+        ssize_t n = fdpass_receive(channel, packet, sizeof packet, 0, &fd);
         if (n <= 0)
             return n < 0;
         r = helper_serve(channel, &gate, (struct str){packet, (size_t)n}, fd);

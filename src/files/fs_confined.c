@@ -75,7 +75,7 @@ void fs_confined_fini(struct fs_confined *x) {
 int fs_confined_attach(struct fs_confined *x, struct str data, struct err *e) {
     if (x->data >= 0)
         return 0;
-    x->data = fs_helper_memfd(data);
+    x->data = fs_helper_main_memfd(data);
     return x->data < 0 ? fs_fail(e, -steal_fd(&x->data)) : 0;
 }
 

@@ -1,5 +1,6 @@
 #include "files/fs_helper.h"
 
+#include "base/fdpass.h"
 #include "base/log.h"
 #include "files/files_host.h"
 #include "confine/fs_helper_main.h"
@@ -302,7 +303,7 @@ static int helper_hear(struct fs_helper *h, char *packet, size_t most,
                        struct fs_helper_reply *reply, struct err *e) {
     _cleanup_close_ int fd = -1;
     struct fs_call_answer answer;
-    ssize_t n = fs_helper_receive(h->channel, packet, most, &fd);
+    ssize_t n = fdpass_receive(h->channel, packet, most, 0, &fd);
     if (n == -EMFILE)
         return err_os(e, ERR_INTERNAL, EMFILE);
     if (n <= 0)
@@ -319,7 +320,7 @@ static int helper_exchange(struct fs_helper *h, struct str call, int data,
     _cleanup_free_ char *packet = malloc(most); /* first: what is sent must be heard */
     if (packet == NULL)
         return err_os(e, ERR_INTERNAL, ENOMEM);
-    bool sent = fs_helper_send(h->channel, call.p, call.n, (struct str){"", 0}, data) == 0;
+    bool sent = fdpass_send(h->channel, call, (struct str){"", 0}, data) == 0;
     if (!sent) /* it has ended, and knows nothing of this call */
         h->broken = true;
     return sent ? helper_hear(h, packet, most, reply, e) : FS_HELPER_RENEW;

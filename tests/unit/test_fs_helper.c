@@ -1,4 +1,5 @@
 /* Packets between the server and a helper in a sandbox, and what is on disk for one. */
+#include "base/fdpass.h"
 #include "confine/fs_helper_main.h"
 #include "confine/fs_places.h"
 
@@ -40,16 +41,16 @@ static void passes(void **state) {
     int pair[2], fd;
     char got[16];
     make_pair(pair);
-    assert_int_equal(fs_helper_send(pair[1], "ab", 2, (struct str){"cd", 2}, pair[1]), 0);
-    assert_int_equal(fs_helper_receive(pair[0], got, sizeof got, &fd), 4);
+    assert_int_equal(fdpass_send(pair[1], STR_LIT("ab"), (struct str){"cd", 2}, pair[1]), 0);
+    assert_int_equal(fdpass_receive(pair[0], got, sizeof got, 0, &fd), 4);
     assert_memory_equal(got, "abcd", 4);
     assert_true(fd >= 0 && fcntl(fd, F_GETFD) == FD_CLOEXEC);
     close(fd);
-    assert_int_equal(fs_helper_send(pair[1], "ab", 2, (struct str){"", 0}, -1), 0);
-    assert_int_equal(fs_helper_receive(pair[0], got, sizeof got, &fd), 2);
+    assert_int_equal(fdpass_send(pair[1], STR_LIT("ab"), (struct str){"", 0}, -1), 0);
+    assert_int_equal(fdpass_receive(pair[0], got, sizeof got, 0, &fd), 2);
     assert_int_equal(fd, -1);
     shutdown(pair[1], SHUT_RDWR);
-    assert_int_equal(fs_helper_receive(pair[0], got, sizeof got, &fd), 0);
+    assert_int_equal(fdpass_receive(pair[0], got, sizeof got, 0, &fd), 0);
     close_pair(pair);
 }
 
@@ -61,11 +62,11 @@ static void too_many_descriptors(void **state) {
     make_pair(pair);
     for (size_t n = 2; n <= 8; n++) {
         send_fds(pair[1], n);
-        assert_int_equal(fs_helper_receive(pair[0], got, sizeof got, &fd), -EMSGSIZE);
+        assert_int_equal(fdpass_receive(pair[0], got, sizeof got, 0, &fd), -EMSGSIZE);
         assert_int_equal(fd, -1);
     }
     send_fds(pair[1], 1);
-    assert_int_equal(fs_helper_receive(pair[0], got, 3, &fd), -EMSGSIZE);
+    assert_int_equal(fdpass_receive(pair[0], got, 3, 0, &fd), -EMSGSIZE);
     assert_int_equal(fd, -1);
     close_pair(pair);
 }
@@ -81,12 +82,12 @@ static void no_room_for_a_descriptor(void **state) {
     struct rlimit none = {3, limit.rlim_max};
     send_fds(pair[1], 1);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    ssize_t n = fs_helper_receive(pair[0], got, sizeof got, &fd);
+    ssize_t n = fdpass_receive(pair[0], got, sizeof got, 0, &fd);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
     assert_int_equal(n, -EMFILE);
     assert_int_equal(fd, -1);
     send_fds(pair[1], 1);
-    assert_int_equal(fs_helper_receive(pair[0], got, sizeof got, &fd), 4);
+    assert_int_equal(fdpass_receive(pair[0], got, sizeof got, 0, &fd), 4);
     close(fd);
     close_pair(pair);
 }

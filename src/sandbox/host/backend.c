@@ -1,5 +1,6 @@
 #include "sandbox/host/backend.h"
 
+#include "base/fdpass.h"
 #include "base/nullfd.h"
 #include "sandbox/host/landlock_abi.h"
 #include "sandbox/host/launcher.h"
@@ -54,15 +55,6 @@ static pid_t backend_spawn(int self, int request, int control) {
     return r == 0 ? pid : -r;
 }
 
-/* The descriptor that came with a message, or -1. */
-static int backend_descriptor(struct msghdr *m) {
-    const struct cmsghdr *c = CMSG_FIRSTHDR(m);
-    int fd = -1;
-    if (c != NULL && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof fd))
-        memcpy(&fd, CMSG_DATA(c), sizeof fd);
-    return fd;
-}
-
 static bool backend_poll(int control, short events) {
     struct pollfd p = {.fd = control, .events = events};
     int ready;
@@ -82,16 +74,8 @@ static void backend_await_end(int control, pid_t pid, bool reported) {
 /* Waits for the report, and for the end. *fd: the descriptor that came along. */
 static void backend_hear(int control, pid_t pid, struct backend_try *t, int *fd) {
     struct launch_report r = {0};
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof *fd)];
-    } room = {0};
-    struct iovec v = {.iov_base = &r, .iov_len = sizeof r};
-    struct msghdr m = {
-        .msg_iov = &v, .msg_iovlen = 1, .msg_control = &room, .msg_controllen = sizeof room};
     bool ready = backend_poll(control, POLLIN);
-    ssize_t n = ready ? recvmsg(control, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) : -1;
-    *fd = n > 0 ? backend_descriptor(&m) : -1;
+    ssize_t n = ready ? fdpass_receive(control, &r, sizeof r, MSG_DONTWAIT, fd) : -1;
     backend_await_end(control, pid, n > 0);
     size_t head = offsetof(struct launch_report, text);
     if (n >= (ssize_t)head && r.kind == LAUNCH_RUNNING) {

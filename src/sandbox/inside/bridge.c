@@ -1,5 +1,6 @@
 #include "sandbox/inside/bridge.h"
 
+#include "base/fdpass.h"
 #include "sandbox/inside/bridge_internal.h"
 #include "sandbox/policy/sys.h"
 
@@ -175,21 +176,10 @@ static void bridge_free_dead(struct bridge *b) {
 
 /* The next listener; -1 when all are here. */
 static int bridge_take(int sock, uint16_t *port) {
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct iovec v = {.iov_base = port, .iov_len = sizeof *port};
-    struct msghdr m = {
-        .msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    ssize_t n;
-    while ((n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC | MSG_WAITALL)) < 0 && errno == EINTR)
-        ;
-    const struct cmsghdr *c = n == (ssize_t)sizeof *port ? CMSG_FIRSTHDR(&m) : NULL;
-    if (c == NULL || c->cmsg_type != SCM_RIGHTS || c->cmsg_len != CMSG_LEN(sizeof(int)))
-        return -1;
     int fd;
-    memcpy(&fd, CMSG_DATA(c), sizeof fd);
+    ssize_t n = fdpass_receive(sock, port, sizeof *port, MSG_WAITALL, &fd);
+    if (n != (ssize_t)sizeof *port)
+        util_close_fd(&fd);
     return fd;
 }
 

@@ -1,5 +1,6 @@
 #include "sandbox/inside/bridge.h"
 
+#include "base/fdpass.h"
 #include "sandbox/inside/bridge_internal.h"
 
 #include <arpa/inet.h>
@@ -42,22 +43,6 @@ static int listen_open(bool v6, uint16_t port) {
     return steal_fd(&fd);
 }
 
-static int listen_send(int sock, int fd, uint16_t port) {
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct iovec v = {.iov_base = &port, .iov_len = sizeof port};
-    struct msghdr m = {
-        .msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof fd);
-    memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    return sendmsg(sock, &m, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
 int bridge_listen(const struct plan *p, int sock, struct fault *f) {
     int r = listen_loopback_up();
     if (r < 0)
@@ -65,10 +50,11 @@ int bridge_listen(const struct plan *p, int sock, struct fault *f) {
     for (size_t i = 0; i < 2 * p->port_count; i++) {
         uint16_t port = p->ports[i / 2];
         bool v6 = i % 2 != 0;
+        struct str bytes = {(const char *)&port, sizeof port};
         _cleanup_close_ int fd = listen_open(v6, port);
         if (fd == -EADDRINUSE || (v6 && fd < 0))
             continue; /* named twice; no IPv6 here */
-        r = fd < 0 ? fd : listen_send(sock, fd, port);
+        r = fd < 0 ? fd : fdpass_send(sock, bytes, STR_LIT(""), fd);
         if (r < 0)
             return fault_os(f, FAULT_NETWORK, -r, "port %u", (unsigned)port);
     }

@@ -1,5 +1,6 @@
 #include "sandbox/inside/init.h"
 
+#include "base/fdpass.h"
 #include "base/hunt.h"
 #include "base/step.h"
 #include "sandbox/inside/bridge.h"
@@ -30,20 +31,8 @@ void init_report(struct init_shared *s, enum launch_report_kind kind, int fd) {
     struct launch_report r = {.kind = kind, .step = s->fault.step, .error = s->fault.error};
     size_t n = kind == LAUNCH_FAILED ? strnlen(s->fault.text, sizeof s->fault.text) : 0;
     memcpy(r.text, s->fault.text, n);
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof fd)];
-    } control = {.head = {.cmsg_len = CMSG_LEN(sizeof fd),
-                          .cmsg_level = SOL_SOCKET,
-                          .cmsg_type = SCM_RIGHTS}};
-    memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
-    struct iovec v = {.iov_base = &r, .iov_len = offsetof(struct launch_report, text) + n};
-    struct msghdr m = {.msg_iov = &v,
-                       .msg_iovlen = 1,
-                       .msg_control = fd < 0 ? NULL : &control,
-                       .msg_controllen = fd < 0 ? 0 : sizeof control};
-    while (sendmsg(LAUNCH_CONTROL_FD, &m, MSG_NOSIGNAL) < 0 && errno == EINTR)
-        ;
+    struct str packet = {(const char *)&r, offsetof(struct launch_report, text) + n};
+    (void)!fdpass_send(LAUNCH_CONTROL_FD, packet, STR_LIT(""), fd);
 }
 
 void init_tell_end(const struct init_shared *s) {
