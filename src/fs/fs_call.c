@@ -1,24 +1,14 @@
 #include "fs/fs_call.h"
 
+#include "base/codec.h"
 #include "base/utf8.h"
 #include "json/json.h"
 
 #include <errno.h>
 
-/*
- * The encoded form, in the byte order of the host: a magic word, the operation, flags, numbers,
- * then the strings as their length and one, their bytes and a NUL; a length of 0 is no string.
- */
+/* -- calls: a magic word, the operation, flags, numbers, texts -- */
 
-#define CALL_STRINGS 3
-#define CALL_NUMBERS 4
 #define CALL_FLAGS 6
-
-static int call_put_text(struct buf *b, const char *z) {
-    uint32_t n = z != NULL ? (uint32_t)strlen(z) + 1 : 0;
-    int r = buf_put(b, &n, sizeof n);
-    return r < 0 || n == 0 ? r : buf_put(b, z, n);
-}
 
 static uint32_t call_flags(const struct fs_call *c) {
     const bool flags[CALL_FLAGS] = {
@@ -30,45 +20,19 @@ static uint32_t call_flags(const struct fs_call *c) {
 }
 
 int fs_call_encode(const struct fs_call *c, struct buf *b) {
-    const char *texts[CALL_STRINGS] = {c->path, c->destination, c->uri};
-    const uint64_t numbers[CALL_NUMBERS] = {c->max_depth, c->max_directories, c->max_entries,
-                                            c->mode};
-    const uint32_t head[3] = {FS_CALL_MAGIC, c->op, call_flags(c)};
-    size_t len = b->len, sum = sizeof head + sizeof numbers;
-    for (size_t i = 0; i < CALL_STRINGS; i++)
-        sum += sizeof(uint32_t) + (texts[i] != NULL ? strlen(texts[i]) + 1 : 0);
-    if (sum > FS_CALL_BYTES_MAX)
-        return -ENAMETOOLONG;
-    int r = buf_put(b, head, sizeof head);
-    if (r == 0)
-        r = buf_put(b, numbers, sizeof numbers);
-    for (size_t i = 0; r == 0 && i < CALL_STRINGS; i++)
-        r = call_put_text(b, texts[i]);
-    if (r < 0)
-        b->len = len;
-    return r;
-}
-
-/* Takes n bytes off the front. */
-static bool call_take(struct str *in, void *out, size_t n) {
-    const char *p = str_take(in, n);
-    if (p != NULL)
-        memcpy(out, p, n);
-    return p != NULL;
-}
-
-static bool call_take_text(struct str *in, const char **out) {
-    uint32_t n;
-    *out = NULL;
-    if (!call_take(in, &n, sizeof n))
-        return false;
-    if (n == 0)
-        return true;
-    const char *p = str_take(in, n);
-    if (p == NULL || strnlen(p, n) != n - 1)
-        return false;
-    *out = p;
-    return true;
+    struct codec_writer w = CODEC_WRITER(b);
+    codec_put_u32(&w, FS_CALL_MAGIC);
+    codec_put_u32(&w, c->op);
+    codec_put_u32(&w, call_flags(c));
+    codec_put_u64(&w, c->max_depth);
+    codec_put_u64(&w, c->max_directories);
+    codec_put_u64(&w, c->max_entries);
+    codec_put_u64(&w, c->mode);
+    codec_put_text(&w, c->path);
+    codec_put_text(&w, c->destination);
+    codec_put_text(&w, c->uri);
+    int r = codec_put_end(&w, FS_CALL_BYTES_MAX);
+    return r == -ENOBUFS ? -ENAMETOOLONG : r;
 }
 
 static void call_set_flags(struct fs_call *c, uint32_t v) {
@@ -84,26 +48,21 @@ static bool call_is_path(const char *path) {
 }
 
 int fs_call_decode(struct str in, struct fs_call *c) {
-    uint32_t head[3];
-    uint64_t numbers[CALL_NUMBERS];
+    struct codec_reader r = CODEC_READER(in, FS_CALL_BYTES_MAX, NULL);
     *c = (struct fs_call){0};
-    if (in.n > FS_CALL_BYTES_MAX || !call_take(&in, head, sizeof head) ||
-        !call_take(&in, numbers, sizeof numbers) || head[0] != FS_CALL_MAGIC ||
-        head[1] >= FS_CALL_OPS || head[2] >= 1u << CALL_FLAGS)
-        return -EINVAL;
-    c->op = (enum fs_call_op)head[1];
-    call_set_flags(c, head[2]);
-    c->max_depth = numbers[0];
-    c->max_directories = numbers[1];
-    c->max_entries = numbers[2];
-    c->mode = numbers[3];
-    if (!call_take_text(&in, &c->path) || !call_take_text(&in, &c->destination) ||
-        !call_take_text(&in, &c->uri) || in.n != 0)
-        return -EINVAL;
+    r.bad |= codec_get_u32(&r, UINT32_MAX) != FS_CALL_MAGIC;
+    c->op = (enum fs_call_op)codec_get_u32(&r, FS_CALL_OPS - 1);
+    call_set_flags(c, codec_get_u32(&r, (1u << CALL_FLAGS) - 1));
+    c->max_depth = codec_get_u64(&r);
+    c->max_directories = codec_get_u64(&r);
+    c->max_entries = codec_get_u64(&r);
+    c->mode = codec_get_u64(&r);
+    c->path = codec_get_text(&r);
+    c->destination = codec_get_text(&r);
+    c->uri = codec_get_text(&r);
     bool two = c->op == FS_CALL_COPY || c->op == FS_CALL_RENAME;
-    if (!call_is_path(c->path) || (two && !call_is_path(c->destination)) || c->mode > 07777)
-        return -EINVAL;
-    return 0;
+    r.bad |= !call_is_path(c->path) || (two && !call_is_path(c->destination)) || c->mode > 07777;
+    return codec_get_end(&r);
 }
 
 /* -- answers -- */
@@ -132,12 +91,13 @@ static int answer_check_error(const struct fs_call_answer *a) {
 }
 
 int fs_call_answer_decode(struct str packet, bool file, struct fs_call_answer *out) {
+    struct codec_reader r = {.in = packet};
     struct fs_call_head head;
-    if (!call_take(&packet, &head, sizeof head) || head.magic != FS_CALL_MAGIC)
-        return -EINVAL;
+    codec_get(&r, &head, sizeof head);
+    packet = r.in;
     *out = (struct fs_call_answer){.code = head.code, .error = head.error, .text = packet};
     bool has_file = head.kind == FS_CALL_MEMFD || head.kind == FS_CALL_FILE;
-    if (has_file != file)
+    if (r.bad || head.magic != FS_CALL_MAGIC || has_file != file)
         return -EINVAL;
     switch (head.kind) {
     case FS_CALL_ERROR: out->kind = FS_CALL_ERROR; return answer_check_error(out);

@@ -42,7 +42,7 @@ struct fs_call {
     uint64_t mode;                                    /* FS_CALL_CHMOD */
 };
 
-/* Appends the encoded call. 0; -ENAMETOOLONG above the maximum; or as buf_reserve(). */
+/* Appends the encoded call. 0; -ENAMETOOLONG above the maximum; -ENOMEM. */
 MUST_CHECK int fs_call_encode(const struct fs_call *c, struct buf *b);
 
 /* Decodes; strings point into `bytes`. 0 or -EINVAL. */
