@@ -1,7 +1,6 @@
 #include "files/fs_params.h"
 
 #include "base/uri.h"
-#include "json/base64.h"
 #include "process/params.h"
 #include "process/sandbox_members.h"
 
@@ -27,7 +26,8 @@ static int fs_check_sandbox(const struct json_node *v, struct err *e) {
 }
 
 static int fs_check_base64(const struct json_node *v, struct err *e) {
-    return (int)MIN(base64_decode_rest((char *)v->p, v->n, v->count, e), 0);
+    struct str ignored;
+    return conn_message_base64(json_str(v), &ignored, e);
 }
 
 static const char *const fs_modes[] = {"read", "replace"};
@@ -60,7 +60,7 @@ static const struct jsondec_struct read_file_struct =
 
 static const struct jsondec_field write_file_fields[] = {
     FS_PATH,
-    PARAM(fs_params, base64, "dataBase64", JSONDEC_BASE64),
+    PARAM(fs_params, base64, "dataBase64", JSONDEC_STR),
     FS_FOLLOW,
     FS_SANDBOX,
     /* Extension. */
@@ -89,7 +89,7 @@ static const struct jsondec_struct read_block_struct =
 static const struct jsondec_field write_block_fields[] = {
     FS_HANDLE,
     PARAM(fs_params, offset, "offset", JSONDEC_U64),
-    PARAM_CHECKED(fs_params, base64, "chunk", JSONDEC_BASE64, fs_check_base64),
+    PARAM_CHECKED(fs_params, base64, "chunk", JSONDEC_STR, fs_check_base64),
     FS_HANDLE_SANDBOX,
 };
 static const struct jsondec_struct write_block_struct =
@@ -206,9 +206,7 @@ static int fs_params_decode(const struct jsondec_struct *s, const struct json_no
 }
 
 int fs_params_decode_data(struct fs_params *p, struct err *e) {
-    ssize_t n = base64_decode_rest(p->base64.p, p->base64.n, p->base64.packed, e);
-    p->data = (struct str){p->base64.p, n > 0 ? (size_t)n : 0};
-    return (int)MIN(n, 0);
+    return conn_message_base64(p->base64, &p->data, e);
 }
 
 int fs_params_keep_data(struct fs_params *p, const struct conn_message *m, struct err *e) {

@@ -19,8 +19,8 @@ struct fs_params {
     const struct json_node *mode_node; /* fs/open */
     bool replace;                      /* fs/open: mode is "replace"; fs/rename */
     uint64_t offset, len;
-    struct jsondec_base64 base64; /* as it came */
-    struct str data;              /* the same, decoded (fs_params_decode_data()) */
+    struct str base64; /* as it came */
+    struct str data;   /* the same, decoded (fs_params_decode_data()) */
     struct buf memory; /* in which it lies, once it has to last (fs_params_keep_data()); owned */
     bool follow, recursive, force, atomic;
     uint64_t max_bytes;

@@ -161,26 +161,21 @@ static ssize_t base64_bad_group(struct base64_text t, size_t at, struct err *e) 
     return base64_bad_symbol(t, at, e);
 }
 
-static ssize_t base64_decode_text(unsigned char *dst, struct base64_text t, struct err *e) {
-    if (t.n == 0)
+ssize_t base64_decode_rest(void *dst, const char *src, size_t n, size_t before, struct err *e) {
+    struct base64_text t = {src, n, before};
+    if (n == 0)
         return 0;
     if (base64_ends_badly(t))
         return base64_bad_symbol(t, t.n - 1, e);
     size_t body = (t.n - 1) / 4 * 4, done = base64_decode_body(dst, t.p, body);
     if (done < body)
         return base64_bad_group(t, done, e);
-    ssize_t r = base64_decode_last(dst + body / 4 * 3, t, body, e);
+    ssize_t r = base64_decode_last((unsigned char *)dst + body / 4 * 3, t, body, e);
     return r < 0 ? r : (ssize_t)(body / 4 * 3) + r;
 }
 
 ssize_t base64_decode(void *dst, const char *src, size_t n, struct err *e) {
-    return base64_decode_text(dst, (struct base64_text){src, n, 0}, e);
-}
-
-ssize_t base64_decode_rest(char *text, size_t n, size_t packed, struct err *e) {
-    struct base64_text rest = {text + packed, n - packed, packed / 3 * 4};
-    ssize_t r = base64_decode_text((unsigned char *)text + packed, rest, e);
-    return r < 0 ? r : (ssize_t)packed + r;
+    return base64_decode_rest(dst, src, n, 0, e);
 }
 
 ssize_t base64_url_decode(void *dst, const char *src, size_t n) {

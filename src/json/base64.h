@@ -38,11 +38,10 @@ size_t base64_encode(char *dst, const void *src, size_t n);
 ssize_t base64_decode(void *dst, const char *src, size_t n, struct err *e);
 
 /*
- * Decodes in place a text whose beginning is packed: `packed` bytes, a multiple of 3, that were
- * decoded already, each three from four characters. n counts the bytes as they are. Returns the
- * bytes at `text`, or what decoding the whole text would: offsets are those of all its characters.
+ * Like base64_decode(), for the rest of a text whose first `before` characters (a multiple of 4)
+ * were decoded earlier: offsets in errors count them.
  */
-ssize_t base64_decode_rest(char *text, size_t n, size_t packed, struct err *e);
+ssize_t base64_decode_rest(void *dst, const char *src, size_t n, size_t before, struct err *e);
 
 /* URL-safe alphabet, no padding, trailing bits zero; dst as above. Bytes written or -EINVAL. */
 ssize_t base64_url_decode(void *dst, const char *src, size_t n);

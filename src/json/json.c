@@ -22,7 +22,6 @@
 struct json_parser {
     struct json_doc *d;
     const char *text, *p, *end;
-    struct str packed; /* a part that is no text */
     struct err *e;
     uint32_t values; /* so far */
     uint32_t depth;  /* open containers */
@@ -227,16 +226,9 @@ static int json_decode(struct json_parser *s, const char *start, struct str *v) 
     return 0;
 }
 
-/* The first special byte of a string that begins at p, or the end. */
-static inline const char *json_search(const struct json_parser *s, const char *p) {
-    if (p == s->packed.p)
-        p += s->packed.n;
-    return p + json_scan(p, (size_t)(s->end - p));
-}
-
 /* A string whose opening quote was consumed. */
 static inline int json_string(struct json_parser *s, struct str *v) {
-    const char *start = s->p, *q = json_search(s, start);
+    const char *start = s->p, *q = start + json_scan(start, (size_t)(s->end - start));
     s->p = q;
     if (q == s->end)
         return json_fail(s, q, "EOF while parsing a string");
@@ -247,8 +239,6 @@ static inline int json_string(struct json_parser *s, struct str *v) {
     }
     if (*q != '\\')
         return json_fail(s, q, "control character in string");
-    if (start == s->packed.p)
-        return json_fail(s, q, "an escape behind what is no text");
     return json_decode(s, start, v);
 }
 
@@ -262,7 +252,6 @@ static inline int json_push_string(struct json_parser *s) {
         return -ENOMEM;
     node->p = v.p;
     node->n = v.n;
-    node->count = v.p == s->packed.p ? (uint32_t)s->packed.n : 0;
     return 0;
 }
 
@@ -438,21 +427,16 @@ static int json_document(struct json_parser *s) {
     return s->p == s->end ? 0 : json_fail(s, s->p, "trailing characters");
 }
 
-int json_parse_packed(struct json_doc *d, struct str text, struct str packed, struct err *e) {
+int json_parse(struct json_doc *d, const char *text, size_t n, struct err *e) {
     d->len = 0;
     arena_reset(&d->arena);
-    struct json_parser s = {.d = d, .text = text.p, .p = text.p, .end = text.p + text.n, .e = e};
-    s.packed = packed;
+    struct json_parser s = {.d = d, .text = text, .p = text, .end = text + n, .e = e};
     s.dup.seed = d->seed;
     int r = json_document(&s);
     json_dup_fini(&s.dup);
     if (r < 0)
         d->len = 0;
     return r;
-}
-
-int json_parse(struct json_doc *d, const char *text, size_t n, struct err *e) {
-    return json_parse_packed(d, (struct str){text, n}, (struct str){NULL, 0}, e);
 }
 
 const struct json_node *json_get(const struct json_node *object, const char *key) {

@@ -33,7 +33,7 @@ struct json_node {
     const char *p;       /* text of a number or string; borrowed from the text or the arena */
     size_t n;            /* its length */
     uint32_t skip;       /* nodes in this subtree, itself included: node + skip is what follows */
-    uint32_t count;      /* elements or members of a container; bytes of a string that are packed */
+    uint32_t count;      /* elements or members of a container */
     enum json_type type; /* enum json_type */
 };
 
@@ -57,15 +57,6 @@ void json_doc_trim(struct json_doc *d);
  * -ENOMEM. Nodes of an earlier parse are gone either way.
  */
 MUST_CHECK int json_parse(struct json_doc *d, const char *text, size_t n, struct err *e);
-
-/*
- * The same for a text with a part that is none (it may be empty), which is meant to be the
- * beginning of a string: it is passed over, and n of that string counts it. If no string of the
- * document begins at packed.p, or the text is refused (as it is when that string has an escape),
- * that means nothing: the part was taken for text.
- */
-MUST_CHECK int json_parse_packed(struct json_doc *d, struct str text, struct str packed,
-                                 struct err *e);
 
 static inline const struct json_node *json_root(const struct json_doc *d) {
     return &d->nodes[0];

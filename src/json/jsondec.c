@@ -125,11 +125,6 @@ static int jsondec_scalar(const struct jsondec_field *f, const struct json_node 
             return jsondec_type_error(v, expected ? expected : "a string", e);
         *(struct str *)out = json_str(v);
         return 0;
-    case JSONDEC_BASE64:
-        if (v->type != JSON_STRING)
-            return jsondec_type_error(v, expected ? expected : "a string", e);
-        *(struct jsondec_base64 *)out = (struct jsondec_base64){(char *)v->p, v->n, v->count};
-        return 0;
     case JSONDEC_BOOL:
         if (v->type != JSON_TRUE && v->type != JSON_FALSE)
             return jsondec_type_error(v, expected ? expected : "a boolean", e);
@@ -166,7 +161,6 @@ static int jsondec_value(const struct jsondec_field *f, const struct json_node *
     case JSONDEC_STRMAP: r = jsondec_container(v, JSON_OBJECT, map, true, e); break;
     case JSONDEC_STRUCT: return jsondec(f->sub, v, out, e);
     case JSONDEC_STR:
-    case JSONDEC_BASE64:
     case JSONDEC_BOOL:
     case JSONDEC_U64:
     case JSONDEC_USIZE:

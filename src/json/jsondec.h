@@ -11,7 +11,6 @@
 
 enum jsondec_kind {
     JSONDEC_STR,    /* struct str: borrowed from the document */
-    JSONDEC_BASE64, /* struct jsondec_base64: a string that may begin with packed Base64 */
     JSONDEC_BOOL,   /* bool */
     JSONDEC_U64,    /* uint64_t, "u64" in texts */
     JSONDEC_USIZE,  /* uint64_t, "usize" in texts */
@@ -22,12 +21,6 @@ enum jsondec_kind {
     JSONDEC_MAP,    /* const struct json_node *: an object */
     JSONDEC_STRMAP, /* const struct json_node *: an object whose values are strings (checked) */
     JSONDEC_STRUCT  /* nested struct described by `sub`, decoded in place at `offset` */
-};
-
-/* For base64_decode_rest(); borrowed from the document, to which the caller can write. */
-struct jsondec_base64 {
-    char *p;
-    size_t n, packed;
 };
 
 enum jsondec_flags {

@@ -364,7 +364,7 @@ void conn_end(struct conn *c, unsigned code, const char *reason) {
 /* -- input: WebSocket -- */
 
 static void conn_ws_message(struct conn *c, const struct ws_msg *m) {
-    struct conn_message message = {m->data, m->n, m->opcode == WS_TEXT, m->packed, &c->ws.msg};
+    struct conn_message message = {m->data, m->n, m->opcode == WS_TEXT, m->predecoded, &c->ws.msg};
     c->host->ops->message(c, &message);
 }
 

@@ -1,30 +1,62 @@
 #pragma once
-/* A whole message that came over a connection, and what is known of it already. */
+/*
+ * A whole message of a connection.
+ *
+ * A long Base64 string is decoded while the frame is unmasked (ws.h). The message then has no text
+ * of its own: conn_message_text() makes one, in which a mark stands for the decoded beginning of
+ * that string. The mark begins with a byte that valid UTF-8 does not have, so no peer can send it.
+ * Readers of JSON see an ordinary string; conn_message_base64() turns it into bytes. Whoever cannot
+ * use the mark asks for the text as it was sent, with conn_message_restore().
+ *
+ * Without this fs/writeFile of 6 MB has 60% to 72% of its rate, and takes 1.5 to 1.7 times the
+ * processor time.
+ */
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "net/ws.h"
 
 struct conn_message {
     char *p; /* writable */
     size_t n;
-    bool utf8;             /* valid UTF-8, but for what is packed */
-    struct ws_part packed; /* Base64 that is decoded already; then there is `memory` */
-    struct buf *memory;    /* in which it lies, if conn_message_owns(); or NULL */
+    bool utf8;                 /* valid UTF-8, apart from the predecoded bytes */
+    struct ws_part predecoded; /* if any (n > 0), `memory` is set */
+    struct buf *memory;        /* holds the message if conn_message_owns(); or NULL */
 };
 
 /* Its length as it was sent. */
 static inline size_t conn_message_sent(const struct conn_message *m) {
-    return m->n + m->packed.n / 3;
+    return m->n + m->predecoded.n / 3;
+}
+
+/* Bytes that a reader of its text has to look at, without the mark. */
+static inline size_t conn_message_text_len(const struct conn_message *m) {
+    return m->n - m->predecoded.n;
 }
 
 /*
- * Whether the message has memory of its own, of at most twice its size as it was sent (it may have
- * been that of a larger one, net/bufcache.h), and that was not taken yet.
+ * Whether the message has memory of its own that was not taken yet. Memory of more than twice the
+ * size that was sent does not count: it was lent by a larger message (net/bufcache.h).
  */
 bool conn_message_owns(const struct conn_message *m);
 
-/* Takes it, so that the message outlasts its handling. It goes back by bufcache_give(). */
+/* Takes that memory, so that the message outlasts its handling. It goes back by bufcache_give(). */
 struct buf conn_message_take(const struct conn_message *m);
 
-/* Makes it the text that was sent, for whoever cannot do with packed Base64. 0 or -ENOMEM. */
-MUST_CHECK int conn_message_unpack(struct conn_message *m);
+/*
+ * Sets *text to the text to parse (borrowed from the message, whose memory may move). 0 or -ENOMEM.
+ * Nothing is marked if nothing is predecoded.
+ */
+MUST_CHECK int conn_message_text(struct conn_message *m, struct str *text);
+
+/* Whether `value`, a string that was read from `text`, begins with the mark, in its place. */
+bool conn_message_marks(const struct conn_message *m, struct str text, struct str value);
+
+/* Makes the message what was sent; earlier texts of it are gone. 0 or -ENOMEM. */
+MUST_CHECK int conn_message_restore(struct conn_message *m);
+
+/*
+ * Decodes a Base64 value of the text in the message's memory; *data borrows from there. A marked
+ * value may be decoded again, another one may not. 0, or -EINVAL with the error of base64_decode().
+ */
+MUST_CHECK int conn_message_base64(struct str value, struct str *data, struct err *e);

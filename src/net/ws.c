@@ -14,7 +14,7 @@
 #define WS_KEEP 65536
 
 /* Bytes unmasked and checked at a time, while they are in the first cache. */
-#define WS_PIECE WS_PACK_MIN
+#define WS_PIECE WS_DECODE_MIN
 
 void ws_parser_init(struct ws_parser *p, size_t max) {
     *p = (struct ws_parser){.msg = BUF_INIT(max), .max = max};
@@ -92,8 +92,8 @@ static void ws_begin(struct ws_parser *p) {
     p->msg_opcode = p->opcode;
     p->valid = 0;
     p->not_text = false;
-    p->packed = (struct ws_part){0, 0};
-    p->packing = p->opcode == WS_TEXT ? WS_PACK_WAITS : WS_PACK_OVER;
+    p->predecoded = (struct ws_part){0, 0};
+    p->decoding = p->opcode == WS_TEXT ? WS_DECODE_WAITS : WS_DECODE_OVER;
 }
 
 /* Called with the length bytes complete. False after a failure. */
@@ -107,7 +107,7 @@ static bool ws_check_length(struct ws_parser *p, struct ws_msg *m) {
         return true;
     if (p->opcode != WS_CONT)
         ws_begin(p);
-    if (p->left > p->msg.max - (p->msg.len + p->packed.n / 3)) {
+    if (p->left > p->msg.max - (p->msg.len + p->predecoded.n / 3)) {
         ws_fail(p, m, 1009, "message too big");
         return false;
     }
@@ -210,35 +210,35 @@ static size_t ws_split_tail(const char *p, size_t n) {
 static void ws_check_text(struct ws_parser *p) {
     if (p->msg_opcode != WS_TEXT || p->not_text || p->msg.len == 0)
         return;
-    const char *from = p->msg.p + p->valid; /* what is before it may be packed */
+    const char *from = p->msg.p + p->valid; /* what is before it may be decoded */
     size_t n = p->msg.len - p->valid;
     n -= p->fin && p->left == 0 ? 0 : ws_split_tail(from, n);
     p->not_text = !utf8_valid(from, n);
     p->valid += n;
 }
 
-/* A whole piece is of the alphabet: packing begins where it does, if a string begins there. */
-static void ws_pack_begin(struct ws_parser *p) {
+/* A whole piece is of the alphabet: decoding begins where the string does. */
+static void ws_decode_begin(struct ws_parser *p) {
     size_t at = p->msg.len;
     while (at > 0 && base64_is_letter(p->msg.p[at - 1]))
         at--;
-    p->packing = at > 0 && p->msg.p[at - 1] == '"' ? WS_PACK_ON : WS_PACK_OVER;
-    p->packed.at = at;
+    p->decoding = at > 0 && p->msg.p[at - 1] == '"' ? WS_DECODE_ON : WS_DECODE_OVER;
+    p->predecoded.at = at;
 }
 
-/* Characters at the end of the message that are yet to be packed. */
+/* Characters at the end of the message that are yet to be decoded. */
 static size_t ws_loose(const struct ws_parser *p) {
-    return p->packing == WS_PACK_ON ? p->msg.len - (p->packed.at + p->packed.n) : 0;
+    return p->decoding == WS_DECODE_ON ? p->msg.len - (p->predecoded.at + p->predecoded.n) : 0;
 }
 
-/* Packs whole groups of them: all are of the alphabet. */
-static void ws_pack(struct ws_parser *p) {
+/* Decodes whole groups of them: all are of the alphabet. */
+static void ws_decode_loose(struct ws_parser *p) {
     size_t loose = ws_loose(p), groups = loose / 4 * 4, rest = loose - groups;
     char *at = p->msg.p + p->msg.len - loose;
     _cleanup_err_ struct err none = ERR_INIT;
     size_t n = (size_t)base64_decode(at, at, groups, &none);
     memmove(at + n, at + groups, rest);
-    p->packed.n += n;
+    p->predecoded.n += n;
     p->msg.len -= groups - n;
     p->valid = p->msg.len;
 }
@@ -249,12 +249,12 @@ static void ws_took(struct ws_parser *p, size_t n) {
 }
 
 /* Unmasks and decodes at once. Returns the bytes taken, 0 when they have to be looked at. */
-static size_t ws_collect_packed(struct ws_parser *p, const char *src, size_t n) {
-    if (p->packing != WS_PACK_ON || ws_loose(p) > 0)
+static size_t ws_collect_decoded(struct ws_parser *p, const char *src, size_t n) {
+    if (p->decoding != WS_DECODE_ON || ws_loose(p) > 0)
         return 0;
     size_t took = ws_mask_undo_base64(p->msg.p + p->msg.len, src, n, p->mask, p->done);
     ws_took(p, took);
-    p->packed.n += took / 4 * 3;
+    p->predecoded.n += took / 4 * 3;
     p->msg.len += took / 4 * 3;
     p->valid = p->msg.len;
     return took;
@@ -267,19 +267,19 @@ static size_t ws_collect_piece(struct ws_parser *p, const char *src, size_t n) {
     ws_took(p, piece);
     p->msg.len += piece;
     ws_check_text(p);
-    if (!letters && p->packing == WS_PACK_ON)
-        p->packing = WS_PACK_OVER;
-    if (letters && piece == WS_PIECE && p->packing == WS_PACK_WAITS)
-        ws_pack_begin(p);
-    if (p->packing == WS_PACK_ON)
-        ws_pack(p);
+    if (!letters && p->decoding == WS_DECODE_ON)
+        p->decoding = WS_DECODE_OVER;
+    if (letters && piece == WS_PIECE && p->decoding == WS_DECODE_WAITS)
+        ws_decode_begin(p);
+    if (p->decoding == WS_DECODE_ON)
+        ws_decode_loose(p);
     return piece;
 }
 
 /* Takes n payload bytes to the end of the message, behind which they may lie already. */
 static void ws_collect(struct ws_parser *p, const char *src, size_t n) {
     while (n > 0) {
-        size_t took = ws_collect_packed(p, src, n);
+        size_t took = ws_collect_decoded(p, src, n);
         if (took == 0)
             took = ws_collect_piece(p, src, n);
         src += took;
@@ -295,7 +295,7 @@ static void ws_end_message(struct ws_parser *p, char *data, size_t n, struct ws_
     }
     *m = (struct ws_msg){.kind = WS_MESSAGE, .opcode = p->msg_opcode, .data = data, .n = n};
     if (collected)
-        m->packed = p->packed;
+        m->predecoded = p->predecoded;
 }
 
 /* Payload of a data frame was collected: the end of the message is reported. */

@@ -22,16 +22,16 @@ enum ws_kind {
 };
 
 /*
- * Long Base64 in a text message that is collected is decoded as it comes, while it is hot: a string
- * that begins with it begins with `packed` bytes (n, a multiple of 3, at an offset) instead, each
- * three for four characters. n 0: the message is as it came.
+ * Long Base64 in a text message is decoded as it is collected, while it is in the cache. The string
+ * that began with it then begins with n decoded bytes at offset `at`: three for four characters, so
+ * n is a multiple of 3. With n 0 the message is as it came. net/conn_message.h hides this.
  */
 struct ws_part {
     size_t at, n;
 };
 
-#ifndef WS_PACK_MIN      /* fuzz targets set a smaller one */
-#define WS_PACK_MIN 4096 /* characters of the alphabet in sequence, in one piece of input */
+#ifndef WS_DECODE_MIN      /* fuzz targets set a smaller one */
+#define WS_DECODE_MIN 4096 /* characters of the alphabet in sequence, in one piece of input */
 #endif
 
 struct ws_msg {
@@ -39,21 +39,21 @@ struct ws_msg {
     enum ws_opcode opcode;
     char *data; /* borrowed (writable) until the next ws_feed() or ws_parser_fini() */
     size_t n;
-    unsigned code;         /* WS_GOT_CLOSE, WS_FAIL */
-    const char *reason;    /* WS_FAIL: static text */
-    struct ws_part packed; /* WS_MESSAGE */
+    unsigned code;             /* WS_GOT_CLOSE, WS_FAIL */
+    const char *reason;        /* WS_FAIL: static text */
+    struct ws_part predecoded; /* WS_MESSAGE */
 };
 
-/* Whether what comes next may be packed. */
-enum ws_packing { WS_PACK_WAITS, WS_PACK_ON, WS_PACK_OVER };
+/* Whether the next characters may be decoded. */
+enum ws_decoding { WS_DECODE_WAITS, WS_DECODE_ON, WS_DECODE_OVER };
 
 struct ws_parser {
     struct buf msg; /* message under collection; its max was taken when the message began */
     size_t max;     /* largest frame and message from the next message on */
     size_t valid;   /* bytes of `msg` that are known to be valid UTF-8 */
     bool not_text;  /* some are known not to be */
-    struct ws_part packed;
-    enum ws_packing packing;
+    struct ws_part predecoded;
+    enum ws_decoding decoding;
     uint8_t head[14]; /* header bytes seen so far */
     uint8_t head_len; /* how many of them */
     uint8_t mask[4];

@@ -2,7 +2,6 @@
 
 #include "process/process_wait.h"
 #include "process/process_write.h"
-#include "json/base64.h"
 #include "process/params.h"
 #include "process/events.h"
 #include "process/start.h"
@@ -89,18 +88,19 @@ enum rpc_outcome process_api_wait_run(struct rpc_call *c, void *params, struct b
 
 struct write_params {
     struct str process_id, write_id;
-    struct jsondec_base64 chunk; /* as it came */
-    struct str data;             /* decoded, in its place */
+    struct str chunk; /* as it came */
+    struct str data;  /* decoded, in its place */
     bool has_write_id, close;
 };
 
 static int write_check_chunk(const struct json_node *v, struct err *e) {
-    return (int)MIN(base64_decode_rest((char *)v->p, v->n, v->count, e), 0);
+    struct str ignored;
+    return conn_message_base64(json_str(v), &ignored, e);
 }
 
 static const struct jsondec_field write_fields[] = {
     PARAM(write_params, process_id, "processId", JSONDEC_STR),
-    PARAM_CHECKED(write_params, chunk, "chunk", JSONDEC_BASE64, write_check_chunk),
+    PARAM_CHECKED(write_params, chunk, "chunk", JSONDEC_STR, write_check_chunk),
     PARAM_HAS(write_params, write_id, has_write_id, "writeId", JSONDEC_STR, 0),
     PARAM_OPT(write_params, close, "closeStdin", JSONDEC_BOOL, JSONDEC_NULLABLE),
 };
@@ -110,13 +110,7 @@ int process_api_write_decode(const struct json_node *params, void *out, struct e
     struct write_params *p = out;
     *p = (struct write_params){0};
     int r = jsondec(&write_struct, params, out, e);
-    if (r < 0)
-        return r;
-    ssize_t n = base64_decode_rest(p->chunk.p, p->chunk.n, p->chunk.packed, e);
-    if (n < 0)
-        return (int)n;
-    p->data = (struct str){p->chunk.p, (size_t)n};
-    return 0;
+    return r < 0 ? r : conn_message_base64(p->chunk, &p->data, e);
 }
 
 static const struct jsondec_field close_stdin_fields[] = {

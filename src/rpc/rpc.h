@@ -60,7 +60,7 @@ struct rpc_method {
     enum rpc_outcome (*run)(struct rpc_call *c, void *params, struct buf *result, struct err *e);
     /* NULL, or gives back what the params own; called last, also after a failed decode. */
     void (*release)(void *params);
-    const char *base64; /* the parameter that may come packed (JSONDEC_BASE64), or NULL */
+    const char *base64; /* the parameter decoded by conn_message_base64(), or NULL */
 };
 
 #define RPC_PARAMS_MAX 1024 /* bytes of decoded params */

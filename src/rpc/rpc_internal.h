@@ -12,8 +12,8 @@ const struct rpc_method *rpc_find(const struct rpc_host *h, struct str name);
 bool rpc_read_is_large(const struct conn_message *m);
 
 /*
- * Parses a message into the document. 0; -EINVAL with the reason; RPC_TOO_LARGE, when Base64 that
- * is decoded already would have to become much text again. In a thread that is done.
+ * Parses a message into the document. 0; -EINVAL with the reason; RPC_TOO_LARGE, for the document
+ * of the loop, when the message has to be restored and has much text: a thread does that.
  */
 MUST_CHECK int rpc_read_parse(const struct rpc_host *h, struct json_doc *doc,
                               struct conn_message *m, struct envelope *env, struct err *e);

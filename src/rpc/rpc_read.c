@@ -6,12 +6,12 @@
 /* -- reading -- */
 
 bool rpc_read_is_large(const struct conn_message *m) {
-    return m->n - m->packed.n >= RPC_AHEAD;
+    return conn_message_text_len(m) >= RPC_AHEAD;
 }
 
-/* Whether what is packed is the parameter that the method of a parsed message wants so. */
-static bool rpc_wants_packed(const struct rpc_host *h, const struct json_doc *doc,
-                             const struct conn_message *m) {
+/* Whether the mark in a parsed message is the parameter that its method decodes. */
+static bool rpc_read_is_usable(const struct rpc_host *h, const struct json_doc *doc,
+                               const struct conn_message *m, struct str text) {
     const struct json_node *root = json_root(doc);
     if (root->type != JSON_OBJECT)
         return false;
@@ -22,22 +22,24 @@ static bool rpc_wants_packed(const struct rpc_host *h, const struct json_doc *do
     if (method == NULL || method->base64 == NULL)
         return false;
     const struct json_node *v = json_get(params, method->base64);
-    return v != NULL && v->type == JSON_STRING && v->p == m->p + m->packed.at;
+    return v != NULL && v->type == JSON_STRING && conn_message_marks(m, text, json_str(v));
 }
 
-/* What is packed and not wanted so becomes text again, before anybody else looks at it. */
+/* A mark that is not usable becomes text again, before anybody else looks at the message. */
 int rpc_read_parse(const struct rpc_host *h, struct json_doc *doc, struct conn_message *m,
                    struct envelope *env, struct err *e) {
     if (!m->utf8 && !utf8_valid(m->p, m->n))
         return err_set(e, ERR_INVALID_REQUEST, "invalid UTF-8");
-    struct str packed = {m->p + m->packed.at, m->packed.n};
-    int r = json_parse_packed(doc, (struct str){m->p, m->n}, packed, e);
-    if (packed.n > 0 && (r < 0 || !rpc_wants_packed(h, doc, m))) {
+    struct str text;
+    int r = conn_message_text(m, &text);
+    if (r == 0)
+        r = json_parse(doc, text.p, text.n, e);
+    if (m->predecoded.n > 0 && (r < 0 || !rpc_read_is_usable(h, doc, m, text))) {
         err_fini(e);
         *e = ERR_INIT;
         if (doc == &h->doc && conn_message_sent(m) >= RPC_AHEAD)
             return RPC_TOO_LARGE;
-        r = conn_message_unpack(m);
+        r = conn_message_restore(m);
         if (r == 0)
             r = json_parse(doc, m->p, m->n, e);
     }

@@ -68,20 +68,22 @@ static void check_reason(const char *text, size_t n, const char *message) {
     }
 }
 
-/* The same with any part of the characters in front packed. */
+/* With any part of the characters in front decoded before. */
 static void check_rest(const char *text, size_t n, ssize_t want, const unsigned char *bytes,
                        const char *message) {
     size_t letters = 0;
     while (letters < n && in_alphabet(text[letters]))
         letters++;
     for (size_t groups = 0; groups <= letters / 4; groups += 1 + groups / 2) {
-        size_t packed = 3 * groups;
+        size_t before = 3 * groups;
         char *mixed = malloc(n - groups + 1);
         REQUIRE(mixed != NULL);
         _cleanup_err_ struct err e = ERR_INIT;
-        REQUIRE(base64_decode(mixed, text, 4 * groups, &e) == (ssize_t)packed);
-        memcpy(mixed + packed, text + 4 * groups, n - 4 * groups);
-        REQUIRE(base64_decode_rest(mixed, n - groups, packed, &e) == want);
+        REQUIRE(base64_decode(mixed, text, 4 * groups, &e) == (ssize_t)before);
+        memcpy(mixed + before, text + 4 * groups, n - 4 * groups);
+        ssize_t r =
+            base64_decode_rest(mixed + before, mixed + before, n - 4 * groups, 4 * groups, &e);
+        REQUIRE((r < 0 ? r : (ssize_t)before + r) == want);
         REQUIRE(want < 0 ? strcmp(err_msg(&e), message) == 0
                          : want == 0 || memcmp(mixed, bytes, (size_t)want) == 0);
         free(mixed);

@@ -1,7 +1,7 @@
 /*
  * The frame parser. The first byte gives the size of the pieces, the second the maximum; the rest
  * is fed whole and in pieces, and both must give the same events. Text must be UTF-8 and no message
- * above the maximum. Of what is collected Base64 may be packed: it must be what was sent.
+ * above the maximum. Of what is collected Base64 may be decoded: it must be what was sent.
  */
 #include "net/ws.h"
 
@@ -30,24 +30,24 @@ static void mix(struct seen *s, const void *p, size_t n) {
         s->hash = (s->hash ^ b[i]) * 0x100000001B3;
 }
 
-/* What a message said before a part of it was packed; to be freed. */
-static char *unpacked(const struct ws_msg *m, size_t *n) {
-    size_t tail = m->packed.at + m->packed.n;
-    REQUIRE(m->packed.n % 3 == 0 && tail <= m->n && m->packed.at > 0);
-    REQUIRE(m->opcode == WS_TEXT && m->data[m->packed.at - 1] == '"');
-    *n = m->n + m->packed.n / 3;
+/* What a message said before a part of it was predecoded; to be freed. */
+static char *restored(const struct ws_msg *m, size_t *n) {
+    size_t tail = m->predecoded.at + m->predecoded.n;
+    REQUIRE(m->predecoded.n % 3 == 0 && tail <= m->n && m->predecoded.at > 0);
+    REQUIRE(m->opcode == WS_TEXT && m->data[m->predecoded.at - 1] == '"');
+    *n = m->n + m->predecoded.n / 3;
     char *text = malloc(*n), *at = text;
     REQUIRE(text != NULL);
-    at = mempcpy(at, m->data, m->packed.at);
-    at += base64_encode(at, m->data + m->packed.at, m->packed.n);
+    at = mempcpy(at, m->data, m->predecoded.at);
+    at += base64_encode(at, m->data + m->predecoded.at, m->predecoded.n);
     memcpy(at, m->data + tail, m->n - tail);
     return text;
 }
 
-static void check_event(const struct ws_msg *packed, size_t max, struct seen *s) {
-    struct ws_msg whole = *packed, *m = &whole;
-    if (packed->packed.n > 0)
-        whole.data = unpacked(packed, &whole.n);
+static void check_event(const struct ws_msg *raw, size_t max, struct seen *s) {
+    struct ws_msg whole = *raw, *m = &whole;
+    if (raw->predecoded.n > 0)
+        whole.data = restored(raw, &whole.n);
     unsigned words[] = {(unsigned)m->kind, (unsigned)m->opcode, m->code, (unsigned)m->n};
     mix(s, words, sizeof words);
     s->events++;
@@ -60,9 +60,9 @@ static void check_event(const struct ws_msg *packed, size_t max, struct seen *s)
     if ((m->kind == WS_MESSAGE && m->opcode == WS_TEXT) || m->kind == WS_GOT_CLOSE)
         REQUIRE(utf8_valid(m->data, m->n));
     mix(s, m->data, m->n);
-    for (size_t i = 0; i < packed->n; i++)
-        packed->data[i] ^= 0x55;
-    if (m->data != packed->data)
+    for (size_t i = 0; i < raw->n; i++)
+        raw->data[i] ^= 0x55;
+    if (m->data != raw->data)
         free(m->data);
 }
 

@@ -310,37 +310,6 @@ static void escapes_at_every_offset(void **state) {
     }
 }
 
-/* Any bytes in front of a string are passed over; elsewhere they are taken for what they are. */
-static void packed_part(void **state) {
-    (void)state;
-    static const char bytes[] = "\"\\\n\0\xFF,{\"a\":1";
-    struct str text = STR_LIT("{\"data\":\"\"\\\n\0\xFF,{\"a\":1tail\",\"z\":[\"x\\n\"]}");
-    struct str packed = {text.p + 9, sizeof bytes - 1};
-    _cleanup_err_ struct err e = ERR_INIT;
-    assert_int_equal(json_parse_packed(&doc, text, packed, &e), 0);
-    const struct json_node *data = json_get(json_root(&doc), "data");
-    const struct json_node *z = json_get(json_root(&doc), "z");
-    assert_true(data->p == packed.p && data->n == packed.n + 4 && data->count == packed.n);
-    assert_true(z->count == 1 && z[1].n == 2 && z[1].count == 0);
-    for (size_t at = 0; at + 1 < text.n; at++) { /* not where the string begins */
-        _cleanup_err_ struct err other = ERR_INIT;
-        struct str elsewhere = {text.p + at, MIN(packed.n, text.n - at)};
-        if (at != 9 && json_parse_packed(&doc, text, elsewhere, &other) == 0)
-            fail_msg("%zu", at);
-    }
-    /* A key, and what is no string at all; a string with an escape is refused. */
-    struct str plain = STR_LIT("{\"abcdef\":\"ghi\\n\",\"z\":12345}");
-    const size_t places[] = {2, 23};
-    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-        struct str part = {plain.p + places[i], 3};
-        assert_int_equal(json_parse_packed(&doc, plain, part, &e), 0);
-        assert_int_equal(json_get(json_root(&doc), "abcdef")->n, 4);
-        assert_int_equal(json_get(json_root(&doc), "abcdef")->count, 0);
-        assert_int_equal(json_get(json_root(&doc), "z")->n, 5);
-    }
-    assert_int_equal(json_parse_packed(&doc, plain, (struct str){plain.p + 11, 3}, &e), -EINVAL);
-}
-
 /* Texts whose every string has to be decoded still fit the arena made for their length. */
 static void arena_suffices(void **state) {
     (void)state;
@@ -538,7 +507,6 @@ int main(void) {
         cmocka_unit_test(lone_surrogates),
         cmocka_unit_test(special_bytes_at_every_offset),
         cmocka_unit_test(escapes_at_every_offset),
-        cmocka_unit_test(packed_part),
         cmocka_unit_test(arena_suffices),
         cmocka_unit_test(arena_exhausted),
         cmocka_unit_test(depth_limit),

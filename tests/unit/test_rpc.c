@@ -1,5 +1,7 @@
 #include "centre.h"
 
+#include "json/jsondec.h"
+
 #include <fcntl.h>
 
 #define CALLS 64
@@ -96,7 +98,50 @@ static enum rpc_outcome rest_run(struct rpc_call *c, void *params, struct buf *r
     return k != NULL ? RPC_LATER : RPC_ERROR;
 }
 
+/* Takes Base64 and other texts, and answers with their lengths. */
+struct data_params {
+    struct str base64, text, bytes;
+};
+
+static int data_check(const struct json_node *v, struct err *e) {
+    struct str ignored;
+    return conn_message_base64(json_str(v), &ignored, e);
+}
+
+static const struct jsondec_field data_fields[] = {
+    {.name = "data",
+     .kind = JSONDEC_STR,
+     .offset = offsetof(struct data_params, base64),
+     .present = JSONDEC_NO_PRESENT,
+     .check = data_check},
+    {.name = "text",
+     .kind = JSONDEC_STR,
+     .offset = offsetof(struct data_params, text),
+     .present = JSONDEC_NO_PRESENT},
+};
+static const struct jsondec_struct data_struct = {"Data", data_fields, ARRAY_LEN(data_fields)};
+
+static int data_decode(const struct json_node *params, void *out, struct err *e) {
+    struct data_params *p = out;
+    *p = (struct data_params){0};
+    int r = jsondec(&data_struct, params, p, e);
+    return r < 0 ? r : conn_message_base64(p->base64, &p->bytes, e);
+}
+
+static enum rpc_outcome data_run(struct rpc_call *c, void *params, struct buf *result,
+                                 struct err *e) {
+    (void)c;
+    (void)e;
+    const struct data_params *p = params;
+    for (size_t i = 0; i < p->bytes.n; i++)
+        assert_int_equal(p->bytes.p[i], 0);
+    for (size_t i = 0; i < p->text.n; i++)
+        assert_int_equal(p->text.p[i], 'A');
+    return rpc_done(result, buf_putf(result, "[%zu,%zu]", p->bytes.n, p->text.n));
+}
+
 static const struct rpc_method methods[] = {
+    {.name = "data", .decode = data_decode, .run = data_run, .base64 = "data"},
     {.name = "now", .decode = any_decode, .run = now_run},
     {.name = "work", .decode = any_decode, .run = work_run},
     {.name = "defer", .decode = any_decode, .run = defer_run},
@@ -298,7 +343,7 @@ static void a_deferred_call_can_fail(void **state) {
     turn();
     expect_error(c, "it broke");
     expect_result(c, 2);
-    assert_int_equal(centre.rpc.tallies[2].errors, 1);
+    assert_int_equal(centre.rpc.tallies[3].errors, 1);
     call(c, 3, "defer");
     rpc_forget(steal_ptr(&calls[3])); /* no answer, and the lane is free */
     call(c, 4, "now");
@@ -330,7 +375,7 @@ static void calls_are_cancelled_with_their_peer(void **state) {
     assert_null(c->conn);
     assert_int_equal(cancelled, 2);
     assert_int_equal(begun_count, 2); /* what waited never begins */
-    assert_int_equal(centre.rpc.tallies[2].dropped + centre.rpc.tallies[3].dropped, 2);
+    assert_int_equal(centre.rpc.tallies[3].dropped + centre.rpc.tallies[4].dropped, 2);
 }
 
 /* A start in flight goes on for the session; its answer reaches nobody. */
@@ -529,6 +574,46 @@ static void a_streamed_answer_can_fail(void **state) {
     expect_result(c, 2);
 }
 
+/* -- large values -- */
+
+/* Sends `before`, n letters that decode to zeros, `after`; the answer has to be `want`. */
+static void check_value(struct client *c, const char *before, size_t n, const char *after,
+                        const char *want) {
+    char *text = malloc(n + 256);
+    assert_non_null(text);
+    char *at = stpcpy(text, before);
+    memset(at, 'A', n);
+    strcpy(at + n, after);
+    client_say(c, 0x81, str_of(text));
+    free(text);
+    struct str payload = {NULL, 0};
+    while (client_hear(c, &payload) < 0) /* a thread may have to read it */
+        assert_int_equal(loop_once(&centre.loop, LOOP_SEC), 0);
+    if (memmem(payload.p, payload.n, want, strlen(want)) == NULL)
+        fail_msg("%.200s: no %s", payload.p, want);
+}
+
+/* Base64 that was decoded on its way in is used by its method, and by nobody else. */
+static void decoded_values_reach_their_method(void **state) {
+    (void)state;
+    struct client *c = client_new();
+    enum { N = 120000 };
+    const char *call = "{\"id\":1,\"method\":\"data\",\"params\":{\"data\":\"";
+    check_value(c, call, N, "\"}}", "[90000,0]");
+    check_value(c, call, N, "AA==\"}}", "[90001,0]");
+    check_value(c, call, N, "\",\"text\":\"AA\"}}", "[90000,2]");
+    check_value(c, call, N, "\\u0041AAA\"}}", "[90003,0]");
+    check_value(c, call, N, "!AAA\"}}", "Invalid symbol 33, offset 120000.");
+    check_value(c, call, N, "\",\"text\":1}}", "invalid type: number, expected a string");
+    check_value(c, call, N, "!\",\"text\":1}}", "Invalid symbol 33, offset 120000.");
+    check_value(c, call, N, "\"}", "EOF while parsing an object at line 1 column 120044");
+    check_value(c, "{\"id\":1,\"method\":\"data\",\"params\":{\"data\":\"\",\"text\":\"", N, "\"}}",
+                "[0,120000]");
+    check_value(c, "{\"method\":\"data\",\"params\":{\"data\":\"AAAA\"},\"id\":\"", N, "\"}",
+                "AAAA\",\"result\":[3,0]}");
+    check_value(c, "{\"id\":1,\"method\":\"now\",\"params\":{\"data\":\"", N, "\"}}", "{}");
+}
+
 /* -- messages that are no calls -- */
 
 static void what_cannot_run_is_answered(void **state) {
@@ -575,6 +660,7 @@ int main(void) {
         TEST(peers_share_a_turn),
         TEST_LANES(a_streamed_answer_stays_whole),
         TEST(a_streamed_answer_can_fail),
+        TEST(decoded_values_reach_their_method),
         TEST(what_cannot_run_is_answered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -524,38 +524,38 @@ static void direct(void **state) {
     free(wire);
 }
 
-/* What a message said before a part of it was packed; to be freed. */
-static char *unpacked(const struct ws_msg *m, size_t *n) {
-    *n = m->n + m->packed.n / 3;
+/* What a message said before a part of it was predecoded; to be freed. */
+static char *restored(const struct ws_msg *m, size_t *n) {
+    *n = m->n + m->predecoded.n / 3;
     char *text = malloc(*n + 1), *at = text;
     assert_non_null(text);
-    assert_true(m->packed.n % 3 == 0 && m->packed.at + m->packed.n <= m->n);
-    at = mempcpy(at, m->data, m->packed.at);
-    at += base64_encode(at, m->data + m->packed.at, m->packed.n);
-    size_t tail = m->packed.at + m->packed.n;
+    assert_true(m->predecoded.n % 3 == 0 && m->predecoded.at + m->predecoded.n <= m->n);
+    at = mempcpy(at, m->data, m->predecoded.at);
+    at += base64_encode(at, m->data + m->predecoded.at, m->predecoded.n);
+    size_t tail = m->predecoded.at + m->predecoded.n;
     memcpy(at, m->data + tail, m->n - tail);
     return text;
 }
 
 /* The message of one frame, given in pieces as they come from a socket. */
-static void check_packed(const char *text, size_t n, size_t first, size_t step, bool packs) {
+static void check_decoded(const char *text, size_t n, size_t first, size_t step, bool decodes) {
     frame_raw(0x81, text, n);
     struct ws_parser p;
     ws_parser_init(&p, n);
     struct ws_msg m = read_direct(&p, stream.p, stream.len, first, step);
     assert_int_equal(m.kind, WS_MESSAGE);
     size_t len;
-    char *got = unpacked(&m, &len);
+    char *got = restored(&m, &len);
     assert_int_equal(len, n);
     assert_memory_equal(got, text, n);
-    assert_int_equal(m.packed.n > 0, packs && base64_avx2_usable());
+    assert_int_equal(m.predecoded.n > 0, decodes && base64_avx2_usable());
     free(got);
     ws_parser_fini(&p);
     stream.len = 0;
 }
 
 /* Long Base64 at the beginning of a string, whatever is around it and however it is cut. */
-static void packed(void **state) {
+static void predecoded(void **state) {
     (void)state;
     enum { N = 200000, FROM = 20000, TO = 190001 };
     char *text = malloc(N);
@@ -565,17 +565,17 @@ static void packed(void **state) {
             continue;
         for (size_t i = 0; i < N; i++)
             text[i] = (char)(i < FROM || i >= TO ? (int)other : "Az09+/"[i % 6]);
-        check_packed(text, N, 14 + other * 40, 1000 + other * 999, other == '"');
+        check_decoded(text, N, 14 + other * 40, 1000 + other * 999, other == '"');
         text[FROM - 1] = '"';
         for (size_t i = 0; i < 5; i++) /* the end at every place of a group, and of a vector */
-            check_packed(text, N - 10000 + other + i, 14 + other * 40 + i, 20000 + other * 499,
-                         true);
+            check_decoded(text, N - 10000 + other + i, 14 + other * 40 + i, 20000 + other * 499,
+                          true);
     }
     free(text);
 }
 
-/* Pieces of single bytes are not packed; what follows them is, from where the letters begin. */
-static void packed_late(void **state) {
+/* Pieces of single bytes are not predecoded; what follows them is, from where the letters begin. */
+static void predecoded_late(void **state) {
     (void)state;
     enum { N = 200000 };
     char *text = malloc(N);
@@ -583,22 +583,22 @@ static void packed_late(void **state) {
     for (size_t i = 0; i < N; i++)
         text[i] = i == 5 ? '"' : "Zm9v"[i % 4];
     for (size_t step = 1; step < 70000; step = step * 3 + 1) {
-        check_packed(text, N, 14, step, step >= 2 * WS_PACK_MIN);
-        check_packed(text, N, 15 + step, 100000, true);
+        check_decoded(text, N, 14, step, step >= 2 * WS_DECODE_MIN);
+        check_decoded(text, N, 15 + step, 100000, true);
     }
     text[N - 70000] = 'x'; /* a letter changes nothing, anything else ends it */
-    check_packed(text, N, 50, 65536, true);
+    check_decoded(text, N, 50, 65536, true);
     text[N - 70000] = '\\';
-    check_packed(text, N, 50, 65536, true);
+    check_decoded(text, N, 50, 65536, true);
     text[4] = '\\';
-    check_packed(text, N, 50, 65536, true); /* the reader of the JSON will see */
+    check_decoded(text, N, 50, 65536, true); /* the reader of the JSON will see */
     text[5] = '\'';
-    check_packed(text, N, 50, 65536, false);
+    check_decoded(text, N, 50, 65536, false);
     free(text);
 }
 
 /* Over several frames, and up to the maximum: the length counts as it was sent. */
-static void packed_fragments(void **state) {
+static void predecoded_fragments(void **state) {
     (void)state;
     enum { PART = 70000 };
     char *part = malloc(PART);
@@ -620,7 +620,7 @@ static void packed_fragments(void **state) {
             assert_int_equal(m.code, 1009);
         } else {
             size_t n;
-            char *got = unpacked(&m, &n);
+            char *got = restored(&m, &n);
             assert_int_equal(n, 2 * PART - 4);
             assert_memory_equal(got, part, PART);
             assert_memory_equal(got + PART, part + 8, PART - 8);
@@ -634,7 +634,7 @@ static void packed_fragments(void **state) {
 }
 
 /* Packed bytes that look like the beginning of a character, before the rest of one. */
-static void packed_no_text(void **state) {
+static void predecoded_no_text(void **state) {
     (void)state;
     enum { N = 9001 };
     char text[N];
@@ -646,7 +646,7 @@ static void packed_no_text(void **state) {
     ws_parser_init(&p, N + 1);
     struct ws_msg m;
     assert_int_equal(ws_feed(&p, stream.p, stream.len - 1, &m), stream.len - 1);
-    assert_int_equal(p.packed.n > 0, base64_avx2_usable());
+    assert_int_equal(p.predecoded.n > 0, base64_avx2_usable());
     assert_int_equal(ws_feed(&p, stream.p + stream.len - 1, 1, &m), 1);
     assert_int_equal(m.kind, WS_NONE);
     stream.len = 0;
@@ -733,10 +733,10 @@ int main(void) {
         cmocka_unit_test(headers),
         cmocka_unit_test(accept_key),
         cmocka_unit_test(direct),
-        cmocka_unit_test(packed),
-        cmocka_unit_test(packed_late),
-        cmocka_unit_test(packed_fragments),
-        cmocka_unit_test(packed_no_text),
+        cmocka_unit_test(predecoded),
+        cmocka_unit_test(predecoded_late),
+        cmocka_unit_test(predecoded_fragments),
+        cmocka_unit_test(predecoded_no_text),
         cmocka_unit_test(unmask_base64),
         cmocka_unit_test(one_among_letters),
     };
