@@ -28,15 +28,15 @@ static int helper_answer_error(int channel, int r, const struct err *e) {
 }
 
 static int helper_answer(int channel, const struct fs_call_result *result) {
-    struct fs_call_head head = {.magic = FS_CALL_MAGIC, .kind = FS_CALL_TEXT};
-    struct str text = buf_str(&result->text), none = {"", 0};
+    struct fs_call_head head = {.magic = FS_CALL_MAGIC, .kind = FS_CALL_INLINE};
+    struct str bytes = buf_str(&result->bytes), none = {"", 0};
     if (result->fd >= 0) {
         head.kind = FS_CALL_FILE;
         return helper_send(channel, &head, none, result->fd);
     }
-    if (text.n <= FS_CALL_TEXT_MAX)
-        return helper_send(channel, &head, text, -1);
-    _cleanup_close_ int fd = fs_helper_main_memfd(text);
+    if (bytes.n <= FS_CALL_INLINE_MAX)
+        return helper_send(channel, &head, bytes.n > 0 ? bytes : none, -1);
+    _cleanup_close_ int fd = fs_helper_main_memfd(bytes);
     _cleanup_err_ struct err e = ERR_INIT;
     if (fd < 0)
         return helper_answer_error(channel, fs_fail(&e, -fd), &e);
@@ -75,7 +75,7 @@ static int helper_serve(int channel, const struct fs_call_access *gate, struct s
         munmap((void *)(uintptr_t)data.p, data.n);
     r = r < 0 ? helper_answer_error(channel, r, &e) : helper_answer(channel, &result);
     util_close_fd(&result.fd);
-    buf_fini(&result.text);
+    buf_fini(&result.bytes);
     return r;
 }
 

@@ -1,6 +1,8 @@
 #include "files/fs_confined.h"
 
+#include "fs/fs_dir.h"
 #include "fs/fs_site.h"
+#include "files/fs_json.h"
 #include "confine/fs_helper_main.h"
 #include "process/session.h"
 
@@ -49,7 +51,7 @@ int fs_confined_init(struct fs_confined *x, struct rpc_call *c, const struct fs_
     struct session *s = c->peer->user;
     _cleanup_arena_ struct arena a = ARENA_INIT(PROFILE_ARENA_MAX);
     struct plan plan;
-    *x = (struct fs_confined){.call = BUF_INIT(FS_CALL_BYTES_MAX), .data = -1};
+    *x = (struct fs_confined){.call = BUF_INIT(FS_CALL_BYTES_MAX), .data = -1, .op = op};
     x->write = op == FS_CALL_WRITE || op == FS_CALL_REPLACE;
     int r = confined_plan(s->host->files, p, &a, &plan, e);
     if (r == 0)
@@ -89,18 +91,25 @@ static int confined_call(struct fs_confined *x, struct fs_helper_reply *reply, s
     return -EAGAIN;
 }
 
-int fs_confined_text(struct fs_confined *x, struct buf *text, struct err *e) {
-    struct fs_helper_reply reply = {.text = BUF_INIT(FS_RESULT_MAX), .fd = -1};
+/* Writes the result that came. 0 or -errno with e set. */
+static int confined_write(const struct fs_confined *x, struct str bytes, struct buf *result,
+                          struct err *e) {
+    int r = fs_json_call(result, x->op, bytes);
+    if (r == -EINVAL)
+        return fs_helper_distrust(x->helper, e);
+    if (r == -ENOBUFS && x->op == FS_CALL_LIST)
+        return fs_dir_too_large(e);
+    return r < 0 ? fs_fail(e, -r) : 0;
+}
+
+int fs_confined_run(struct fs_confined *x, struct buf *result, struct err *e) {
+    struct fs_helper_reply reply = {.bytes = BUF_INIT(FS_RESULT_MAX), .fd = -1};
     int r = confined_call(x, &reply, e);
-    if (r == 0) {
-        buf_fini(text);
-        *text = reply.text;
-    } else {
-        buf_fini(&reply.text);
-        r = r > 0 ? 1 : r;
-    }
+    if (r == 0)
+        r = confined_write(x, buf_str(&reply.bytes), result, e);
+    buf_fini(&reply.bytes);
     util_close_fd(&reply.fd);
-    return r;
+    return MIN(r, 1);
 }
 
 /* What came must be what was asked for: a file, opened so. */
@@ -114,17 +123,15 @@ static int confined_check(const struct fs_confined *x, int fd, struct statx *st)
 }
 
 int fs_confined_open(struct fs_confined *x, struct fs_file *f, struct err *e) {
-    struct fs_helper_reply reply = {.text = BUF_INIT(FS_RESULT_MAX), .fd = -1};
+    struct fs_helper_reply reply = {.bytes = BUF_INIT(FS_RESULT_MAX), .fd = -1};
     int r = confined_call(x, &reply, e);
     _cleanup_close_ int fd = reply.fd;
     struct statx st;
-    buf_fini(&reply.text);
+    buf_fini(&reply.bytes);
     if (r != 0)
-        return r > 0 ? 1 : r;
-    if (confined_check(x, fd, &st) < 0) {
-        err_set(e, ERR_INTERNAL, "fs sandbox helper failed: a bad answer");
-        return -EIO;
-    }
+        return MIN(r, 1);
+    if (confined_check(x, fd, &st) < 0)
+        return fs_helper_distrust(x->helper, e);
     bool replace = x->write && S_ISREG(st.stx_mode);
     if (replace && ftruncate(fd, 0) < 0)
         return fs_fail(e, errno);

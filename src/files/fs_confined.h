@@ -12,6 +12,7 @@ struct fs_confined {
     struct fs_helper *helper; /* NULL: the call is not confined */
     struct buf call;          /* encoded; owned */
     int data;                 /* memfd, owned; -1: none */
+    enum fs_call_op op;
     unsigned tries, retired;
     bool write; /* the file is opened to be written */
 };
@@ -22,10 +23,10 @@ MUST_CHECK int fs_confined_init(struct fs_confined *x, struct rpc_call *c,
 void fs_confined_fini(struct fs_confined *x);
 
 /*
- * In a thread, as the work of the job: the result's text, or the opened file. 0; 1: the job's
- * finish must call fs_confined_again(); -errno with e set.
+ * In a thread, as the work of the job: appends the result's JSON, or opens the file. 0; 1: the
+ * job's finish must call fs_confined_again(); -errno with e set.
  */
-MUST_CHECK int fs_confined_text(struct fs_confined *x, struct buf *text, struct err *e);
+MUST_CHECK int fs_confined_run(struct fs_confined *x, struct buf *result, struct err *e);
 MUST_CHECK int fs_confined_open(struct fs_confined *x, struct fs_file *f, struct err *e);
 
 /* For atomic writes, in a thread: the data goes along. 0 or -errno with e set. */

@@ -1,8 +1,8 @@
 /* fs/open, fs/readBlock, fs/writeBlock, fs/close. */
 #include "json/base64.h"
-#include "json/jsonw.h"
 #include "files/fs_api.h"
 #include "files/fs_confined.h"
+#include "files/fs_json.h"
 #include "files/file_events.h"
 
 #include <errno.h>
@@ -48,13 +48,6 @@ static int fs_open_work(struct fs_job *j) {
                       : fs_file_open_read(&j->host->devices, o->path, true, &o->file, &j->err);
 }
 
-static int fs_open_put_result(const struct fs_handle *h, struct buf *b) {
-    int r = buf_putz(b, "{\"handleId\":");
-    if (r == 0)
-        r = jsonw_str(b, (struct str){h->id, h->id_len});
-    return r < 0 ? r : buf_putc(b, '}');
-}
-
 static void fs_open_finish(struct fs_job *j) {
     struct fs_open *o = container_of(j, struct fs_open, job);
     if (j->r > 0) {
@@ -70,7 +63,7 @@ static void fs_open_finish(struct fs_job *j) {
         j->held->report = steal_ptr(&j->report);
     }
     struct buf *b = rpc_result_begin(c);
-    rpc_done(b, fs_open_put_result(j->held, b));
+    rpc_done(b, fs_json_handle(b, (struct str){j->held->id, j->held->id_len}));
     rpc_result_send(c);
 }
 

@@ -250,6 +250,10 @@ static int helper_fail(struct fs_helper *h, const char *detail, struct err *e) {
     return -EIO;
 }
 
+int fs_helper_distrust(struct fs_helper *h, struct err *e) {
+    return helper_fail(h, "a bad answer", e);
+}
+
 /* Waits for the word that it runs. 0 or -errno with e set. */
 static int helper_await(struct fs_helper *h, struct err *e) {
     struct pollfd p = {.fd = h->channel, .events = POLLIN};
@@ -271,26 +275,23 @@ static int helper_read_memfd(struct fs_helper *h, int fd, struct fs_helper_reply
     struct stat st;
     if (fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) < 0 || st.st_size < 0 ||
         st.st_size > FS_RESULT_MAX)
-        return helper_fail(h, "a bad answer", e);
-    if (buf_reserve(&reply->text, (size_t)st.st_size) < 0)
+        return fs_helper_distrust(h, e);
+    if (buf_reserve(&reply->bytes, (size_t)st.st_size) < 0)
         return err_os(e, ERR_INTERNAL, ENOMEM);
-    ssize_t n = pread(fd, reply->text.p, (size_t)st.st_size, 0);
+    ssize_t n = pread(fd, reply->bytes.p, (size_t)st.st_size, 0);
     if (n != st.st_size)
         return helper_fail(h, "a short answer", e);
-    reply->text.len = (size_t)n;
-    int r = fs_call_check_result(buf_str(&reply->text));
-    return r == -ENOMEM ? err_os(e, ERR_INTERNAL, ENOMEM)
-           : r < 0      ? helper_fail(h, "a bad answer", e)
-                        : 0;
+    reply->bytes.len = (size_t)n;
+    return 0;
 }
 
 static int helper_take(struct fs_helper *h, const struct fs_call_answer *a, int *fd,
                        struct fs_helper_reply *reply, struct err *e) {
     switch (a->kind) {
     case FS_CALL_ERROR: err_about(e, a->code, "", a->text, ""); return -a->error;
-    case FS_CALL_TEXT:
-        return buf_put(&reply->text, a->text.p, a->text.n) < 0 ? err_os(e, ERR_INTERNAL, ENOMEM)
-                                                               : 0;
+    case FS_CALL_INLINE:
+        return buf_put(&reply->bytes, a->text.p, a->text.n) < 0 ? err_os(e, ERR_INTERNAL, ENOMEM)
+                                                                : 0;
     case FS_CALL_MEMFD: return helper_read_memfd(h, *fd, reply, e);
     case FS_CALL_FILE: break;
     }
@@ -308,15 +309,14 @@ static int helper_hear(struct fs_helper *h, char *packet, size_t most,
         return err_os(e, ERR_INTERNAL, EMFILE);
     if (n <= 0)
         return helper_fail(h, n == 0 || n == -ECONNRESET ? "it has ended" : "a bad answer", e);
-    int r = fs_call_answer_decode((struct str){packet, (size_t)n}, fd >= 0, &answer);
-    if (r == -ENOMEM)
-        return err_os(e, ERR_INTERNAL, ENOMEM);
-    return r < 0 ? helper_fail(h, "a bad answer", e) : helper_take(h, &answer, &fd, reply, e);
+    if (fs_call_answer_decode((struct str){packet, (size_t)n}, fd >= 0, &answer) < 0)
+        return fs_helper_distrust(h, e);
+    return helper_take(h, &answer, &fd, reply, e);
 }
 
 static int helper_exchange(struct fs_helper *h, struct str call, int data,
                            struct fs_helper_reply *reply, struct err *e) {
-    const size_t most = sizeof(struct fs_call_head) + FS_CALL_TEXT_MAX;
+    const size_t most = sizeof(struct fs_call_head) + FS_CALL_INLINE_MAX;
     _cleanup_free_ char *packet = malloc(most); /* first: what is sent must be heard */
     if (packet == NULL)
         return err_os(e, ERR_INTERNAL, ENOMEM);

@@ -51,8 +51,8 @@ void fs_helper_end_all(struct session *s);
 /* -- in a thread -- */
 
 struct fs_helper_reply {
-    struct buf text; /* owned */
-    int fd;          /* owned; -1: none */
+    struct buf bytes; /* owned; not checked */
+    int fd;           /* owned, not checked; -1: none */
 };
 
 enum fs_helper_outcome {
@@ -68,3 +68,6 @@ enum fs_helper_outcome {
  */
 MUST_CHECK int fs_helper_call(struct fs_helper *h, struct str call, int data,
                               struct fs_helper_reply *reply, struct err *e);
+
+/* Its reply was no result of that call: the helper is of no use any more. Returns -EIO, e set. */
+int fs_helper_distrust(struct fs_helper *h, struct err *e);

@@ -9,6 +9,7 @@
 #include "fs/fs_walk.h"
 #include "files/fs_api.h"
 #include "files/fs_confined.h"
+#include "files/fs_json.h"
 #include "files/file_events.h"
 
 #include <errno.h>
@@ -44,7 +45,7 @@ static void fs_op_finish(struct fs_job *j) {
     }
     struct rpc_call *c = steal_ptr(&j->call);
     struct buf *b = rpc_result_begin(c);
-    if (op->result.len == 0)
+    if (op->result.len == 0) /* not confined */
         rpc_done_text(b, "{}");
     else
         rpc_done(b, buf_put(b, op->result.p, op->result.len));
@@ -79,7 +80,7 @@ static int fs_op_confined_work(struct fs_job *j) {
     struct fs_write w = fs_op_write(&op->params);
     if (!op->confined.write) {
         int r = w.atomic ? fs_op_attach(op, &j->err) : 0;
-        return r < 0 ? r : fs_confined_text(&op->confined, &op->result, &j->err);
+        return r < 0 ? r : fs_confined_run(&op->confined, &op->result, &j->err);
     }
     struct fs_file file = FS_FILE_NONE;
     int r = fs_confined_open(&op->confined, &file, &j->err);
@@ -154,7 +155,7 @@ static enum rpc_outcome fs_op_start(struct rpc_call *c, struct fs_params *p, boo
 
 static int fs_write_file_work(struct fs_job *j) {
     struct fs_write w = fs_op_write(&fs_op_of(j)->params);
-    return fs_write_file(&w, &j->err);
+    return fs_file_write(&w, &j->err);
 }
 
 enum rpc_outcome fs_write_file_run(struct rpc_call *c, void *params, struct buf *result,
@@ -177,7 +178,7 @@ enum rpc_outcome fs_write_file_run(struct rpc_call *c, void *params, struct buf 
 
 static int fs_create_directory_work(struct fs_job *j) {
     const struct fs_params *p = &fs_op_of(j)->params;
-    return fs_create_directory(p->path.native, p->recursive, p->follow, &j->err);
+    return fs_mkdir(p->path.native, p->recursive, p->follow, &j->err);
 }
 
 enum rpc_outcome fs_create_directory_run(struct rpc_call *c, void *params, struct buf *result,
@@ -187,24 +188,28 @@ enum rpc_outcome fs_create_directory_run(struct rpc_call *c, void *params, struc
 }
 
 static int fs_get_metadata_work(struct fs_job *j) {
-    struct fs_op *op = fs_op_of(j);
-    return fs_get_metadata(&j->host->devices, op->params.path.native, op->params.follow,
-                           &op->result, &j->err);
+    const struct fs_params *p = &fs_op_of(j)->params;
+    struct fs_meta m;
+    int r = fs_meta_get(&j->host->devices, p->path.native, p->follow, &m, &j->err);
+    return r < 0 ? r : fs_json_meta(&fs_op_of(j)->result, &m);
 }
 
 enum rpc_outcome fs_get_metadata_run(struct rpc_call *c, void *params, struct buf *result,
                                      struct err *e) {
     const struct fs_params *p = params;
     struct files_host *host = files_host_of(c);
+    struct fs_meta m;
     if (p->follow && fs_ops_check(p, false, e) == 0 &&
-        fs_meta_try(&host->devices, p->path.native, result) == 0)
-        return RPC_DONE;
+        fs_meta_try(&host->devices, p->path.native, &m) == 0)
+        return rpc_done(result, fs_json_meta(result, &m));
     return fs_op_start(c, params, false, FS_CALL_METADATA, fs_get_metadata_work, e);
 }
 
 static int fs_canonicalize_work(struct fs_job *j) {
     struct fs_op *op = fs_op_of(j);
-    return fs_canonicalize(op->params.path.native, &op->result, &j->err);
+    _cleanup_free_ char *real = NULL;
+    int r = fs_meta_canonicalize(op->params.path.native, &real, &j->err);
+    return r < 0 ? r : fs_json_path(&op->result, str_of(real));
 }
 
 enum rpc_outcome fs_canonicalize_run(struct rpc_call *c, void *params, struct buf *result,
@@ -215,7 +220,12 @@ enum rpc_outcome fs_canonicalize_run(struct rpc_call *c, void *params, struct bu
 
 static int fs_read_directory_work(struct fs_job *j) {
     struct fs_op *op = fs_op_of(j);
-    return fs_read_directory(op->params.path.native, &j->stop, &op->result, &j->err);
+    struct fs_json_list list;
+    const struct fs_sink sink = {fs_json_list_put, &list};
+    int r = fs_json_list_begin(&list, &op->result, false);
+    if (r == 0)
+        r = fs_dir_read(op->params.path.native, &j->stop, &sink, &j->err);
+    return fs_json_list_end(&list, r);
 }
 
 enum rpc_outcome fs_read_directory_run(struct rpc_call *c, void *params, struct buf *result,
@@ -228,7 +238,12 @@ static int fs_walk_work(struct fs_job *j) {
     struct fs_op *op = fs_op_of(j);
     op->params.walk.path = op->params.path.native;
     op->params.walk.uri = op->params.uri.p;
-    return fs_walk(&op->params.walk, &j->stop, &op->result, &j->err);
+    struct fs_json_list list;
+    const struct fs_sink sink = {fs_json_list_put, &list};
+    int r = fs_json_list_begin(&list, &op->result, true);
+    if (r == 0)
+        r = fs_walk(&op->params.walk, &j->stop, &sink, &j->err);
+    return fs_json_list_end(&list, r);
 }
 
 enum rpc_outcome fs_walk_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
@@ -285,7 +300,7 @@ enum rpc_outcome fs_rename_run(struct rpc_call *c, void *params, struct buf *res
 
 static int fs_set_permissions_work(struct fs_job *j) {
     const struct fs_params *p = &fs_op_of(j)->params;
-    return fs_set_permissions(p->path.native, (mode_t)p->mode, p->follow, &j->err);
+    return fs_meta_set_permissions(p->path.native, (mode_t)p->mode, p->follow, &j->err);
 }
 
 enum rpc_outcome fs_set_permissions_run(struct rpc_call *c, void *params, struct buf *result,

@@ -3,9 +3,9 @@
 #include "base/uri.h"
 #include "fs/fs.h"
 #include "fs/fs_site.h"
-#include "json/jsonw.h"
 #include "sandbox/policy/profile.h"
 #include "files/fs_conn.h"
+#include "files/fs_json.h"
 #include "process/params.h"
 #include "process/sandbox_members.h"
 
@@ -49,17 +49,6 @@ static void watch_pump(struct fs_watch_conn *c);
 
 /* -- telling -- */
 
-static int watch_put_text(const struct watch *w, struct buf *b) {
-    int r = buf_putz(b, "{\"method\":\"fs/changed\",\"params\":{\"watchId\":");
-    if (r == 0)
-        r = jsonw_str(b, (struct str){w->id, w->id_len});
-    if (r == 0)
-        r = buf_putc(b, ',');
-    if (r == 0)
-        r = fs_watch_put(&w->w, b);
-    return r < 0 ? r : buf_putz(b, "}}");
-}
-
 static void watch_arm(struct watch *w) {
     if (w->timer.pos == 0 && !w->held && !w->w.lost && fs_watch_pending(&w->w))
         (void)!loop_timer_set(w->conn->host->loop, &w->timer, FS_WATCH_DELAY_MS * LOOP_MS);
@@ -74,7 +63,7 @@ static void watch_tell(struct watch *w) {
     if (w->held)
         return;
     _cleanup_buf_ struct buf b = BUF_INIT(WATCH_TEXT_MAX);
-    if (watch_put_text(w, &b) == 0) {
+    if (fs_json_changes(&b, (struct str){w->id, w->id_len}, &w->w) == 0) {
         conn_send(conn, buf_str(&b));
         fs_watch_told(&w->w);
     } else {
@@ -188,10 +177,7 @@ static void watch_answer(struct watch_job *j) {
         return;
     }
     struct buf *b = rpc_result_begin(call);
-    int r = buf_putz(b, "{\"path\":\"");
-    if (r == 0)
-        r = uri_from_path(b, str_of(j->scan.root));
-    rpc_done(b, r < 0 ? r : buf_putz(b, "\"}"));
+    rpc_done(b, fs_json_path(b, str_of(j->scan.root)));
     rpc_result_send(call);
 }
 

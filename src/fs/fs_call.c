@@ -2,7 +2,6 @@
 
 #include "base/codec.h"
 #include "base/utf8.h"
-#include "json/json.h"
 
 #include <errno.h>
 
@@ -71,19 +70,6 @@ int fs_call_decode(struct str in, struct fs_call *c) {
 #define ANSWER_CODE_MIN (-32768) /* of the codes that JSON-RPC keeps for servers */
 #define ANSWER_CODE_MAX (-32000)
 
-int fs_call_check_result(struct str text) {
-    if (memchr(text.p, '\n', text.n) != NULL || !utf8_valid(text.p, text.n))
-        return -EINVAL;
-    struct json_doc d;
-    _cleanup_err_ struct err e = ERR_INIT;
-    json_doc_init(&d, text.n, 0);
-    int r = json_parse(&d, text.p, text.n, &e);
-    if (r == 0 && json_root(&d)->type != JSON_OBJECT)
-        r = -EINVAL;
-    json_doc_fini(&d);
-    return r;
-}
-
 static int answer_check_error(const struct fs_call_answer *a) {
     bool fits = a->code >= ANSWER_CODE_MIN && a->code <= ANSWER_CODE_MAX && a->error > 0 &&
                 a->error <= ANSWER_ERRNO_MAX;
@@ -101,9 +87,7 @@ int fs_call_answer_decode(struct str packet, bool file, struct fs_call_answer *o
         return -EINVAL;
     switch (head.kind) {
     case FS_CALL_ERROR: out->kind = FS_CALL_ERROR; return answer_check_error(out);
-    case FS_CALL_TEXT:
-        out->kind = FS_CALL_TEXT;
-        return packet.n == 0 ? 0 : fs_call_check_result(packet);
+    case FS_CALL_INLINE: out->kind = FS_CALL_INLINE; return 0;
     case FS_CALL_MEMFD: out->kind = FS_CALL_MEMFD; break;
     case FS_CALL_FILE: out->kind = FS_CALL_FILE; break;
     default: return -EINVAL;

@@ -10,8 +10,8 @@
 
 #include "fs/fs_place.h"
 
-#define FS_CALL_BYTES_MAX 65536       /* of an encoded call */
-#define FS_CALL_TEXT_MAX (120u << 10) /* of a text in an answer's own packet; else in a memfd */
+#define FS_CALL_BYTES_MAX 65536         /* of an encoded call */
+#define FS_CALL_INLINE_MAX (120u << 10) /* of a result in an answer's own packet; else in a memfd */
 
 enum fs_call_op {
     FS_CALL_READ,      /* opens a file to read */
@@ -67,12 +67,15 @@ struct fs_call_access {
     bool (*hidden)(void *arg, const char *path);
 };
 
-/* The outcome: an opened file, or a text (empty for calls that return nothing). */
+/*
+ * The outcome: an opened file, or bytes. FS_CALL_METADATA: a struct fs_meta; FS_CALL_CANONICALIZE:
+ * the path; FS_CALL_LIST and FS_CALL_WALK: encoded items (fs_item.h); else none.
+ */
 struct fs_call_result {
-    struct buf text; /* owned */
-    int fd;          /* owned; -1: none */
+    struct buf bytes; /* owned */
+    int fd;           /* owned; -1: none */
 };
-#define FS_CALL_RESULT_INIT ((struct fs_call_result){.text = BUF_INIT(FS_RESULT_MAX), .fd = -1})
+#define FS_CALL_RESULT_INIT ((struct fs_call_result){.bytes = BUF_INIT(FS_RESULT_MAX), .fd = -1})
 
 /* Makes the call; `data` is for FS_CALL_WRITE_NEW. 0 or -errno with e set. */
 MUST_CHECK int fs_call_run(const struct fs_call *c, struct str data, const struct fs_call_access *g,
@@ -82,9 +85,9 @@ MUST_CHECK int fs_call_run(const struct fs_call *c, struct str data, const struc
 
 enum fs_call_kind {
     FS_CALL_ERROR,
-    FS_CALL_TEXT,  /* the rest of the packet */
-    FS_CALL_MEMFD, /* the text is in the memfd that comes along */
-    FS_CALL_FILE,  /* the file that comes along */
+    FS_CALL_INLINE, /* the result is the rest of the packet */
+    FS_CALL_MEMFD,  /* it is in the memfd that comes along */
+    FS_CALL_FILE,   /* it is the file that comes along */
 };
 
 struct fs_call_head {
@@ -98,15 +101,11 @@ struct fs_call_head {
 struct fs_call_answer {
     enum fs_call_kind kind;
     int code, error; /* FS_CALL_ERROR; error > 0 */
-    struct str text; /* FS_CALL_ERROR: valid UTF-8; FS_CALL_TEXT: empty, or fit for an answer */
+    struct str text; /* FS_CALL_ERROR: valid UTF-8; FS_CALL_INLINE: the bytes of the result */
 };
 
 /*
  * Decodes an answer, which is not to be trusted: whoever gives it has looked at what others made.
- * `file`: whether a descriptor came along. Strings point into `packet`. 0, -EINVAL, -ENOMEM.
+ * `file`: whether a descriptor came along. Strings point into `packet`. 0 or -EINVAL.
  */
 MUST_CHECK int fs_call_answer_decode(struct str packet, bool file, struct fs_call_answer *out);
-
-/* Whether a text can be put into an answer to a client as it is: one JSON object on one line.
- * 0, -EINVAL, -ENOMEM. */
-MUST_CHECK int fs_call_check_result(struct str text);

@@ -91,30 +91,6 @@ static int run_write_new(struct run *run, struct str data, struct err *e) {
 
 /* -- looking -- */
 
-/* A file that may not be read shows no size. */
-static int run_hide_size(struct buf *b) {
-    static const char key[] = "\"size\":";
-    _cleanup_buf_ struct buf copy = BUF_INIT(b->max);
-    int r = buf_putc(b, '\0');
-    if (r < 0)
-        return r;
-    const char *at = strstr(b->p, key);
-    b->len--;
-    if (at == NULL)
-        return 0;
-    size_t head = (size_t)(at - b->p) + sizeof key - 1;
-    size_t skip = strspn(b->p + head, "0123456789");
-    r = buf_put(&copy, b->p, head);
-    if (r == 0)
-        r = buf_putc(&copy, '0');
-    if (r == 0)
-        r = buf_put(&copy, b->p + head + skip, b->len - head - skip);
-    if (r < 0)
-        return r;
-    b->len = 0;
-    return buf_put(b, copy.p, copy.len);
-}
-
 /* What is denied is said to be so where nothing is to be seen of it, too. Returns r, or that. */
 static int run_unseen(struct run *run, int r, struct err *e) {
     _cleanup_err_ struct err why = ERR_INIT;
@@ -124,42 +100,47 @@ static int run_unseen(struct run *run, int r, struct err *e) {
     return fs_fail(e, EACCES);
 }
 
-static int run_canonicalize(struct run *run, struct fs_call_result *result, struct err *e) {
-    int r = fs_canonicalize(run->c->path, &result->text, e);
-    return r < 0 ? run_unseen(run, r, e) : 0;
+static int run_canonicalize(struct run *run, struct buf *result, struct err *e) {
+    _cleanup_free_ char *real = NULL;
+    int r = fs_meta_canonicalize(run->c->path, &real, e);
+    if (r < 0)
+        return run_unseen(run, r, e);
+    r = buf_putz(result, real);
+    return r < 0 ? fs_fail(e, -r) : 0;
 }
 
-/* A size is told only of the very object that may be read. */
-static int run_metadata(struct run *run, struct fs_call_result *result, struct err *e) {
+/* Tells the size only of the very object that may be read. */
+static int run_metadata(struct run *run, struct buf *result, struct err *e) {
     const struct fs_call *c = run->c;
     _cleanup_err_ struct err none = ERR_INIT;
     struct stat st;
+    struct fs_meta meta;
     bool link = c->follow && lstat(c->path, &st) == 0 && S_ISLNK(st.st_mode);
     int r = run_enter(run, FS_READS, true, &none);
-    if (r == 0 && run->at.mode != 0 && (c->follow || !S_ISLNK(run->at.mode)) &&
-        fs_meta_get_at(&run->at, c->follow, link, &result->text) == 0)
-        return 0;
-    r = fs_get_metadata(NULL, c->path, c->follow, &result->text, e);
-    if (r < 0)
-        return run_unseen(run, r, e);
-    r = run_hide_size(&result->text);
+    bool seen = r == 0 && run->at.mode != 0 && (c->follow || !S_ISLNK(run->at.mode));
+    if (!seen || fs_meta_get_at(&run->at, c->follow, link, &meta) < 0) {
+        r = fs_meta_get(NULL, c->path, c->follow, &meta, e);
+        if (r < 0)
+            return run_unseen(run, r, e);
+        meta.size = 0;
+    }
+    r = buf_put(result, &meta, sizeof meta);
     return r < 0 ? fs_fail(e, -r) : 0;
 }
 
 /* Who may not read a directory sees no names either; the kernel says whatever else is wrong. */
-static int run_list(struct run *run, struct fs_call_result *result, struct err *e) {
+static int run_list(struct run *run, struct buf *result, struct err *e) {
     _cleanup_err_ struct err why = ERR_INIT;
     const struct fs_call_path p = {
         .need = FS_READS, .path = run->c->path, .follow = true, .leaf = true};
+    const struct fs_sink sink = {fs_item_encode, result};
     int r = run_pass(run, p, &run->at, &why);
-    if (r == -EACCES)
-        return fs_fail(e, EACCES);
     if (r == 0 && run->at.mode != 0)
-        return fs_dir_read_at(&run->at, run->c->path, &run_never, &result->text, e);
+        return fs_dir_read_at(&run->at, run->c->path, &run_never, &sink, e);
     return fs_fail(e, r == 0 ? ENOENT : -r);
 }
 
-static int run_walk(const struct fs_call *c, struct fs_call_result *result, struct err *e) {
+static int run_walk(const struct fs_call *c, struct buf *result, struct err *e) {
     struct fs_walk w = {.path = c->path,
                         .uri = c->uri,
                         .max_depth = c->max_depth,
@@ -167,7 +148,8 @@ static int run_walk(const struct fs_call *c, struct fs_call_result *result, stru
                         .max_entries = c->max_entries,
                         .follow_directory_links = c->follow_directory_links,
                         .prune_hidden = c->prune_hidden};
-    return fs_walk(&w, &run_never, &result->text, e);
+    const struct fs_sink sink = {fs_item_encode, result};
+    return fs_walk(&w, &run_never, &sink, e);
 }
 
 /* -- changing -- */
@@ -176,7 +158,7 @@ static int run_mkdir(struct run *run, struct err *e) {
     const struct fs_call *c = run->c;
     const struct fs_ops_check check = run_check(run);
     if (strcmp(c->path, "/") == 0)
-        return fs_create_directory(c->path, c->recursive, c->follow, e);
+        return fs_mkdir(c->path, c->recursive, c->follow, e);
     int r = run_enter(run, FS_MAKES, c->recursive, e);
     if (r < 0)
         return r;
@@ -284,10 +266,10 @@ static int run_call(struct run *run, struct str data, struct fs_call_result *res
     case FS_CALL_WRITE: return run_open(run, result, e);
     case FS_CALL_WRITE_NEW: return run_write_new(run, data, e);
     case FS_CALL_MKDIR: return run_mkdir(run, e);
-    case FS_CALL_METADATA: return run_metadata(run, result, e);
-    case FS_CALL_CANONICALIZE: return run_canonicalize(run, result, e);
-    case FS_CALL_LIST: return run_list(run, result, e);
-    case FS_CALL_WALK: return run_walk(run->c, result, e);
+    case FS_CALL_METADATA: return run_metadata(run, &result->bytes, e);
+    case FS_CALL_CANONICALIZE: return run_canonicalize(run, &result->bytes, e);
+    case FS_CALL_LIST: return run_list(run, &result->bytes, e);
+    case FS_CALL_WALK: return run_walk(run->c, &result->bytes, e);
     case FS_CALL_REMOVE: return run_remove(run, e);
     case FS_CALL_COPY: return run_copy(run, e);
     case FS_CALL_RENAME: return run_rename(run, e);

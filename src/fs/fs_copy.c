@@ -222,7 +222,7 @@ static int copy_open_peer(const struct fs_copy *args, struct err *e) {
         fd = fs_mkdir_all_at(args->to, args->check);
         return fd < 0 ? fs_fail(e, -fd) : fd;
     }
-    int r = fs_create_directory(args->destination, true, true, e);
+    int r = fs_mkdir(args->destination, true, true, e);
     if (r < 0)
         return r;
     fd = open(args->destination, O_PATH | O_DIRECTORY | O_CLOEXEC);

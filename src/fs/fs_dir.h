@@ -1,12 +1,20 @@
 #pragma once
 /* Listing directories. */
 
+#include "fs/fs_item.h"
 #include "fs/fs_place.h"
 
-/* fs/readDirectory: appends the result. 0 or -errno with e set. Ends early once *stop is true. */
-MUST_CHECK int fs_read_directory(const char *path, const atomic_bool *stop, struct buf *result,
-                                 struct err *e);
+/*
+ * fs/readDirectory: hands each entry to the sink, bad bytes of its name replaced by U+FFFD. Ends
+ * early, with ECANCELED, once *stop is true. 0 or -errno with e set; the sink's -ENOBUFS becomes
+ * the text of a result that is too large.
+ */
+MUST_CHECK int fs_dir_read(const char *path, const atomic_bool *stop, const struct fs_sink *sink,
+                           struct err *e);
 
-/* The same at a place; `path` is how the client named it. */
+/* Like fs_dir_read() at a place; `path` is how the client named it. */
 MUST_CHECK int fs_dir_read_at(const struct fs_place *p, const char *path, const atomic_bool *stop,
-                              struct buf *result, struct err *e);
+                              const struct fs_sink *sink, struct err *e);
+
+/* Sets the error of a listing whose text is larger than FS_RESULT_MAX. Returns -ENOBUFS. */
+int fs_dir_too_large(struct err *e);

@@ -339,7 +339,7 @@ static int file_write_nofollow(const struct fs_write *w, struct err *e) {
     return r < 0 ? fs_fail(e, -r) : 0;
 }
 
-int fs_write_file(const struct fs_write *w, struct err *e) {
+int fs_file_write(const struct fs_write *w, struct err *e) {
     if (w->atomic)
         return fs_atomic_write(w, e);
     return w->follow ? file_write_follow(w, e) : file_write_nofollow(w, e);

@@ -69,7 +69,7 @@ struct fs_write {
 };
 
 /* fs/writeFile. 0 or -errno with e set. */
-MUST_CHECK int fs_write_file(const struct fs_write *w, struct err *e);
+MUST_CHECK int fs_file_write(const struct fs_write *w, struct err *e);
 
 /* Writes all of n bytes at the position of fd. 0 or -errno. */
 MUST_CHECK int fs_file_write_all(int fd, const void *src, size_t n);

@@ -1,5 +1,5 @@
 #pragma once
-/* What is known of a path: metadata, its real name, its permissions. */
+/* What the file system knows of a path: metadata, its real path, its permissions. */
 
 #include "fs/fs.h"
 #include "fs/fs_devices.h"
@@ -7,28 +7,37 @@
 
 #include <sys/types.h>
 
-/*
- * fs/getMetadata: appends the result. 0 or -errno with e set. What is learned about the mount goes
- * to d, which may be NULL.
- */
-MUST_CHECK int fs_get_metadata(struct fs_devices *d, const char *path, bool follow,
-                               struct buf *result, struct err *e);
-
-/* The same at a place, where nothing is a link any more; `link`: the client's path named one.
- * 0 or -errno. */
-MUST_CHECK int fs_meta_get_at(const struct fs_place *p, bool follow, bool link, struct buf *result);
+/* Any bytes are a valid one: it comes from helpers as its bytes. */
+struct fs_meta {
+    uint64_t size;
+    int64_t created_ms;  /* since 1970; 0: unknown */
+    int64_t modified_ms; /* since 1970 */
+    uint32_t mode;       /* type and permissions, as of stat() */
+    uint32_t link;       /* not 0: the path itself is a link to it */
+};
 
 /*
- * The same with links followed, but never waits: for the loop's thread. -EAGAIN when it would have
- * to, cannot be sure, or failed; nothing is appended then.
+ * fs/getMetadata. With `follow` no time is before 1970. Remembers in d, which may be NULL, what it
+ * learns about the mount. 0 or -errno with e set.
  */
-MUST_CHECK int fs_meta_try(const struct fs_devices *d, const char *path, struct buf *result);
+MUST_CHECK int fs_meta_get(struct fs_devices *d, const char *path, bool follow, struct fs_meta *m,
+                           struct err *e);
 
-/* fs/canonicalize: appends the result. 0 or -errno with e set. */
-MUST_CHECK int fs_canonicalize(const char *path, struct buf *result, struct err *e);
+/* Like fs_meta_get() at a place, where nothing is a link any more; `link`: the client's path named
+ * one. 0 or -errno. */
+MUST_CHECK int fs_meta_get_at(const struct fs_place *p, bool follow, bool link, struct fs_meta *m);
+
+/*
+ * Like fs_meta_get() with links followed, but never waits: for the loop's thread. -EAGAIN when it
+ * would have to, cannot be sure, or failed.
+ */
+MUST_CHECK int fs_meta_try(const struct fs_devices *d, const char *path, struct fs_meta *m);
+
+/* fs/canonicalize: the real path; *real is owned by the caller. 0 or -errno with e set. */
+MUST_CHECK int fs_meta_canonicalize(const char *path, char **real, struct err *e);
 
 /* fs/setPermissions (extension): mode is at most 07777. 0 or -errno with e set. */
-MUST_CHECK int fs_set_permissions(const char *path, mode_t mode, bool follow, struct err *e);
+MUST_CHECK int fs_meta_set_permissions(const char *path, mode_t mode, bool follow, struct err *e);
 
-/* The same at a place. 0 or -errno with e set. */
+/* Like fs_meta_set_permissions() at a place. 0 or -errno with e set. */
 MUST_CHECK int fs_meta_set_permissions_at(const struct fs_place *p, mode_t mode, struct err *e);

@@ -91,7 +91,7 @@ static int mkdir_nofollow(const char *path, struct err *e) {
     return mkdirat(dir, leaf, MKDIR_MODE) < 0 ? fs_fail(e, errno) : 0;
 }
 
-int fs_create_directory(const char *path, bool recursive, bool follow, struct err *e) {
+int fs_mkdir(const char *path, bool recursive, bool follow, struct err *e) {
     if (!recursive && !follow)
         return mkdir_nofollow(path, e);
     int r;

@@ -4,7 +4,7 @@
 #include "fs/fs_place.h"
 
 /* fs/createDirectory. 0 or -errno with e set. */
-MUST_CHECK int fs_create_directory(const char *path, bool recursive, bool follow, struct err *e);
+MUST_CHECK int fs_mkdir(const char *path, bool recursive, bool follow, struct err *e);
 
 /* The same at a place, one directory. 0 or -errno. */
 MUST_CHECK int fs_mkdir_at(const struct fs_place *p);

@@ -4,7 +4,6 @@
 #include "base/hash.h"
 #include "base/uri.h"
 #include "fs/fs_walk_names.h"
-#include "json/jsonw.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,72 +42,45 @@ struct walk {
     struct fs_walk_names names;
     struct hash claims; /* real paths of all directories so far */
     struct arena arena;
-    struct buf *entries, errors; /* items */
-    size_t start;                /* length of *entries before the first */
-    struct buf uri;              /* of the first directory; with a name, while that is looked at */
-    size_t uri_len;              /* without a name, and without a slash at the end */
-    struct buf path;             /* the same as a native path */
-    bool opaque;                 /* names in it have no URI */
-    bool look;                   /* types of its entries cannot be trusted: it is not searchable */
+    const struct fs_sink *sink;
+    struct buf uri;  /* of the first directory; with a name, while that is looked at */
+    size_t uri_len;  /* without a name, and without a slash at the end */
+    struct buf path; /* the same as a native path */
+    bool opaque;     /* names in it have no URI */
+    bool look;       /* types of its entries cannot be trusted: it is not searchable */
 };
 
 /* -- items -- */
 
-/* Whether there is budget for an item with n bytes of text; if not, the walk is over. */
-static bool walk_afford(struct walk *w, size_t n) {
-    if (w->cost + WALK_ITEM + n > FS_WALK_BUDGET) {
+/* Hands an item on if the budget allows; else the walk is over. */
+static int walk_put(struct walk *w, enum fs_item_kind kind, struct str uri, struct str message) {
+    size_t cost = WALK_ITEM + uri.n + message.n;
+    if (w->cost + cost > FS_WALK_BUDGET) {
         w->truncated = w->over = true;
-        return false;
+        return 0;
     }
-    w->cost += WALK_ITEM + n;
-    return true;
+    w->cost += cost;
+    const struct fs_item item = {kind, uri, message};
+    return w->sink->put(w->sink->arg, &item);
 }
 
-/* Adds the name at hand; its URI has nothing that JSON would escape. */
-static int walk_put_entry(struct walk *w, bool directory) {
-    static const struct str head = STR_LIT(",{\"path\":\"");
-    static const struct str tails[] = {STR_LIT("\",\"kind\":\"file\"}"),
-                                       STR_LIT("\",\"kind\":\"directory\"}")};
-    if (!walk_afford(w, w->uri.len))
-        return 0;
-    struct str tail = tails[directory];
-    struct buf *b = w->entries;
-    size_t skip = b->len == w->start; /* the comma of the first */
-    int r = buf_reserve(b, head.n + w->uri.len + tail.n);
-    if (r < 0)
-        return r;
-    char *p = mempcpy(b->p + b->len, head.p + skip, head.n - skip);
-    p = mempcpy(p, w->uri.p, w->uri.len);
-    p = mempcpy(p, tail.p, tail.n);
-    b->len = (size_t)(p - b->p);
-    return 0;
-}
-
-static int walk_put_error(struct walk *w, struct str uri, struct str message) {
-    if (!walk_afford(w, uri.n + message.n))
-        return 0;
-    int r = buf_putz(&w->errors, w->errors.len > 0 ? ",{\"path\":" : "{\"path\":");
-    if (r == 0)
-        r = jsonw_str(&w->errors, uri);
-    if (r == 0)
-        r = buf_putz(&w->errors, ",\"message\":");
-    if (r == 0)
-        r = jsonw_str(&w->errors, message);
-    return r == 0 ? buf_putc(&w->errors, '}') : r;
+/* Adds the name at hand. */
+static int walk_put_entry(struct walk *w, enum fs_item_kind kind) {
+    return walk_put(w, kind, buf_str(&w->uri), (struct str){"", 0});
 }
 
 /* The name at hand, or the directory itself, failed with errno num. */
 static int walk_put_errno(struct walk *w, int num) {
     char text[128];
     int n = snprintf(text, sizeof text, "%s (os error %d)", err_os_text(num), num);
-    return walk_put_error(w, buf_str(&w->uri), (struct str){text, (size_t)n});
+    return walk_put(w, FS_ITEM_ERROR, buf_str(&w->uri), (struct str){text, (size_t)n});
 }
 
 /* A URI that would be read as that of another host. */
 static int walk_put_invalid(struct walk *w, struct str uri) {
     _cleanup_buf_ struct buf text = BUF_INIT(WALK_URI_MAX + 64);
     int r = buf_putf(&text, "'%.*s' is invalid on 'linux'", (int)uri.n, uri.p);
-    return r < 0 ? r : walk_put_error(w, uri, buf_str(&text));
+    return r < 0 ? r : walk_put(w, FS_ITEM_ERROR, uri, buf_str(&text));
 }
 
 /* -- paths -- */
@@ -252,7 +224,7 @@ static char *walk_real(const struct walk *w, struct str name, bool link) {
 
 /* A directory was found: lists it, and has it read if it is to be. */
 static int walk_found_dir(struct walk *w, struct str name, bool link) {
-    int r = walk_put_entry(w, true);
+    int r = walk_put_entry(w, FS_ITEM_DIR);
     size_t depth = w->first->depth + 1;
     if (r < 0 || w->over || depth > w->args->max_depth ||
         (w->args->prune_hidden && name.p[0] == '.'))
@@ -349,7 +321,7 @@ static int walk_name(struct walk *w, const struct walk_name *item) {
     if (num != 0)
         return walk_put_errno(w, num);
     if (kind == WALK_FILE)
-        return walk_put_entry(w, false);
+        return walk_put_entry(w, FS_ITEM_FILE);
     return kind == WALK_OTHER ? 0 : walk_found_dir(w, name, kind == WALK_DIR_LINK);
 }
 
@@ -443,17 +415,9 @@ static int walk_all(struct walk *w) {
         r = walk_directory(w);
         w->first = w->first->next;
     }
-    return r;
-}
-
-/* The items are in place; completes the result around them. */
-static int walk_finish(struct walk *w) {
-    int r = buf_putz(w->entries, "],\"errors\":[");
-    if (r == 0)
-        r = buf_put(w->entries, w->errors.p, w->errors.len);
-    if (r == 0)
-        r = buf_putz(w->entries, "],\"truncated\":");
-    return r == 0 ? buf_putz(w->entries, w->truncated ? "true}" : "false}") : r;
+    if (r < 0 || !w->truncated)
+        return r;
+    return w->sink->put(w->sink->arg, &(struct fs_item){.kind = FS_ITEM_TRUNCATED});
 }
 
 int fs_walk_check(const struct fs_walk *a, struct err *e) {
@@ -473,12 +437,11 @@ static void walk_fini(struct walk *w) {
     fs_walk_names_fini(&w->names);
     hash_fini(&w->claims);
     arena_fini(&w->arena);
-    buf_fini(&w->errors);
     buf_fini(&w->uri);
     buf_fini(&w->path);
 }
 
-int fs_walk(const struct fs_walk *args, const atomic_bool *stop, struct buf *result,
+int fs_walk(const struct fs_walk *args, const atomic_bool *stop, const struct fs_sink *sink,
             struct err *e) {
     int r = fs_walk_check(args, e);
     if (r < 0)
@@ -489,23 +452,13 @@ int fs_walk(const struct fs_walk *args, const atomic_bool *stop, struct buf *res
         .root = -1,
         .list = FS_LIST_NONE,
         .arena = ARENA_INIT(FS_WALK_PATHS),
-        .entries = result,
-        .errors = BUF_INIT(2 * FS_WALK_BUDGET),
+        .sink = sink,
         .uri = BUF_INIT(WALK_URI_MAX),
         .path = BUF_INIT(WALK_PATH_MAX),
     };
     fs_walk_names_init(&w.names);
     hash_init(&w.claims);
-    const size_t before = result->len;
-    r = buf_putz(result, "{\"entries\":[");
-    w.start = result->len;
-    if (r == 0)
-        r = walk_all(&w);
-    if (r == 0)
-        r = walk_finish(&w);
+    r = walk_all(&w);
     walk_fini(&w);
-    if (r == 0)
-        return 0;
-    result->len = before;
-    return fs_fail(e, -r);
+    return r < 0 ? fs_fail(e, -r) : 0;
 }

@@ -2,13 +2,14 @@
 /*
  * fs/walk: a bounded list of what lies below a directory.
  *
- * Memory of one walk, whatever the tree: the result (FS_WALK_BUDGET bounds it), the directories
- * still to be read with their paths (they are in the result), the names of one directory
- * (fs_walk_names.h), and, when links are followed, the real paths of the directories read: all
- * paths together at most FS_WALK_PATHS bytes. What does not fit is left out, as `truncated` says.
+ * Memory of one walk, whatever the tree: what the sink keeps (FS_WALK_BUDGET bounds it), the
+ * directories still to be read with their paths, the names of one directory (fs_walk_names.h),
+ * and, when links are followed, the real paths of the directories read: all paths together at most
+ * FS_WALK_PATHS bytes. A walk leaves out what does not fit, and its last item says so.
  */
 
 #include "fs/fs.h"
+#include "fs/fs_item.h"
 
 #define FS_WALK_DEPTH_MAX 64
 #define FS_WALK_DIRECTORIES_MAX 10000
@@ -27,8 +28,8 @@ struct fs_walk {
 MUST_CHECK int fs_walk_check(const struct fs_walk *w, struct err *e);
 
 /*
- * Checks the limits, then walks and appends the result. Ends early, with ECANCELED, once *stop is
- * true. 0 or -errno with e set.
+ * Checks the limits, then walks and hands each item to the sink. Ends early, with ECANCELED, once
+ * *stop is true. 0 or -errno with e set.
  */
-MUST_CHECK int fs_walk(const struct fs_walk *w, const atomic_bool *stop, struct buf *result,
+MUST_CHECK int fs_walk(const struct fs_walk *w, const atomic_bool *stop, const struct fs_sink *sink,
                        struct err *e);

@@ -1,7 +1,5 @@
 #include "fs/fs_watch.h"
 
-#include "base/uri.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <sys/inotify.h>
@@ -510,20 +508,6 @@ void fs_watch_fini(struct fs_watch *w) {
     list_remove(&w->node);
     free(w->root);
     w->root = NULL;
-}
-
-int fs_watch_put(const struct fs_watch *w, struct buf *b) {
-    int r = buf_putz(b, "\"changedPaths\":[");
-    list_for_each(n, &w->changes) {
-        const struct fs_watch_change *c = list_entry(n, struct fs_watch_change, order);
-        if (r == 0)
-            r = buf_putz(b, n == w->changes.next ? "\"" : ",\"");
-        if (r == 0) /* a URI has no character that JSON escapes */
-            r = uri_from_path(b, c->node.key);
-        if (r == 0)
-            r = buf_putc(b, '"');
-    }
-    return r < 0 ? r : buf_putz(b, w->overflow ? "],\"overflow\":true" : "],\"overflow\":false");
 }
 
 void fs_watch_told(struct fs_watch *w) {

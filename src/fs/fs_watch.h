@@ -101,8 +101,5 @@ static inline bool fs_watch_pending(const struct fs_watch *w) {
     return w->overflow || !list_empty(&w->changes);
 }
 
-/* Appends `"changedPaths":[URI,...],"overflow":BOOL`. 0 or as buf_reserve(). */
-MUST_CHECK int fs_watch_put(const struct fs_watch *w, struct buf *b);
-
 /* That was told: forgets it. */
 void fs_watch_told(struct fs_watch *w);

@@ -3,6 +3,7 @@
  * one as many sixteenths of the rest as events, and for an odd one a scan that finds what the byte
  * says. Whatever comes, memory stays bounded, and in the end nothing is left.
  */
+#include "files/fs_json.h"
 #include "fs/fs_missing.h"
 #include "fs/fs_watch.h"
 
@@ -86,7 +87,7 @@ static void check(void) {
     for (size_t i = 0; i < WATCHES; i++) {
         REQUIRE(watches[i].changed.count <= FS_WATCH_PATHS_MAX);
         REQUIRE(!watches[i].overflow || list_empty(&watches[i].changes));
-        REQUIRE(fs_watch_put(&watches[i], &b) == 0);
+        REQUIRE(fs_json_changes(&b, STR_LIT("w"), &watches[i]) == 0);
     }
 }
 

@@ -4,6 +4,7 @@
  * queued the events when the call that caused them returns, so nothing has to be waited for.
  */
 
+#include "files/fs_json.h"
 #include "fs/fs_watch.h"
 
 #include "fs_run.h"

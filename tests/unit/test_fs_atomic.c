@@ -3,7 +3,7 @@
 #include "fs_run.h"
 
 static int put(const char *path, const char *data, bool follow, struct err *e) {
-    return fs_write_file(&(struct fs_write){path, data, strlen(data), follow, true}, e);
+    return fs_file_write(&(struct fs_write){path, data, strlen(data), follow, true}, e);
 }
 
 /* Names in a directory below scratch, without the two dots. */
@@ -183,9 +183,9 @@ static int full_disk(void) {
     CHECK(data != NULL);
     for (int follow = 0; follow <= 1; follow++) {
         struct fs_write w = {at("m/file"), data, 1 << 20, follow, true};
-        CHECK_OS(fs_write_file(&w, &e), &e, -32603, ENOSPC);
+        CHECK_OS(fs_file_write(&w, &e), &e, -32603, ENOSPC);
         w.path = at("m/fresh");
-        CHECK_OS(fs_write_file(&w, &e), &e, -32603, ENOSPC);
+        CHECK_OS(fs_file_write(&w, &e), &e, -32603, ENOSPC);
     }
     struct stat st;
     CHECK(stat(at("m/file"), &st) == 0 && st.st_size == 3);
@@ -337,7 +337,7 @@ static void write_for_ever(void) {
     static char data[WHOLE];
     for (char c = 'a';; c = c == 'z' ? 'a' : (char)(c + 1)) {
         memset(data, c, sizeof data);
-        if (fs_write_file(&(struct fs_write){at("file"), data, sizeof data, true, true}, &e) < 0)
+        if (fs_file_write(&(struct fs_write){at("file"), data, sizeof data, true, true}, &e) < 0)
             _exit(1);
     }
 }
@@ -362,7 +362,7 @@ static void never_torn(void **state) {
     static char first[WHOLE];
     memset(first, 'A', sizeof first);
     assert_int_equal(
-        fs_write_file(&(struct fs_write){at("file"), first, sizeof first, true, true}, &e), 0);
+        fs_file_write(&(struct fs_write){at("file"), first, sizeof first, true, true}, &e), 0);
     for (int round = 0; round < 4; round++) {
         pid_t pid = fork();
         assert_true(pid >= 0);

@@ -69,7 +69,7 @@ static bool has_value(const char *path, const char *name, const char *wanted) {
 }
 
 static int put(const char *path, const char *data, bool follow, struct err *e) {
-    return fs_write_file(&(struct fs_write){path, data, strlen(data), follow, true}, e);
+    return fs_file_write(&(struct fs_write){path, data, strlen(data), follow, true}, e);
 }
 
 static size_t entries(const char *name) {

@@ -217,8 +217,8 @@ static void opening_teaches(void **state) {
     close(f.fd);
     close(try_open(at("file")).fd);
     fs_devices_init(&known);
-    _cleanup_buf_ struct buf b = BUF_INIT(4096);
-    assert_int_equal(fs_get_metadata(&known, at("flink"), true, &b, &e), 0);
+    struct fs_meta m;
+    assert_int_equal(fs_meta_get(&known, at("flink"), true, &m, &e), 0);
     close(try_open(at("file")).fd);
     assert_int_equal(fs_file_open_read(&known, "/proc/version", true, &f, &e), 0);
     assert_false(f.quick);
@@ -372,15 +372,15 @@ static int tmpfs_and_overlay(void) {
     CHECK(mount("none", at("m"), "tmpfs", 0, NULL) == 0);
     make_file("m/file", "content");
     CHECK(learn(&known, at("m/file")) == FS_DEVICE_METADATA);
-    _cleanup_buf_ struct buf b = BUF_INIT(4096);
-    CHECK(fs_meta_try(&known, at("m/file"), &b) == 0);
+    struct fs_meta m;
+    CHECK(fs_meta_try(&known, at("m/file"), &m) == 0);
     CHECK(fs_file_try_open_read(&known, at("m/file"), &f) == -EAGAIN);
     CHECK(fs_file_open_read(&known, at("m/file"), true, &f, &e) == 0 && !f.quick);
     close(f.fd);
     /* What is mounted there next is another mount. */
     CHECK(umount(at("m")) == 0 && mount("none", at("m"), "tmpfs", 0, NULL) == 0);
     make_file("m/file", "content");
-    CHECK(fs_meta_try(&known, at("m/file"), &b) == -EAGAIN);
+    CHECK(fs_meta_try(&known, at("m/file"), &m) == -EAGAIN);
     CHECK(mkdir(at("m/low"), 0755) == 0 && mkdir(at("m/up"), 0755) == 0);
     CHECK(mkdir(at("m/work"), 0755) == 0 && mkdir(at("m/o"), 0755) == 0);
     make_file("m/low/file", "content");
@@ -390,7 +390,7 @@ static int tmpfs_and_overlay(void) {
     if (mount("none", at("m/o"), "overlay", 0, options) < 0)
         return errno == ENODEV ? 0 : 1; /* the kernel has none */
     CHECK(learn(&known, at("m/o/file")) == FS_DEVICE_METADATA);
-    CHECK(fs_meta_try(&known, at("m/o/file"), &b) == 0);
+    CHECK(fs_meta_try(&known, at("m/o/file"), &m) == 0);
     CHECK(fs_file_try_open_read(&known, at("m/o/file"), &f) == -EAGAIN);
     return 0;
 }

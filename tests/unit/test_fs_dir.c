@@ -1,6 +1,7 @@
 #include "fs/fs_dir.h"
 
 #include "base/utf8.h"
+#include "fs_json_run.h"
 #include "fs_run.h"
 #include "json/json.h"
 
@@ -19,7 +20,7 @@ static const struct json_node *list_path(struct listing *l, const char *path) {
     struct err e = ERR_INIT;
     *l = (struct listing){.text = BUF_INIT(FS_RESULT_MAX)};
     json_doc_init(&l->doc, FS_RESULT_MAX, 1);
-    if (fs_read_directory(path, &never, &l->text, &e) < 0)
+    if (json_dir(path, &never, &l->text, &e) < 0)
         fail_msg("%s: %d %s", path, e.code, err_msg(&e));
     assert_int_equal(e.code, 0);
     assert_true(utf8_valid(l->text.p, l->text.len));
@@ -56,12 +57,12 @@ static void exact_text(void **state) {
     struct err e = ERR_INIT;
     make_dir("d");
     assert_int_equal(buf_putz(&b, "before"), 0);
-    assert_int_equal(fs_read_directory(at("d"), &never, &b, &e), 0);
+    assert_int_equal(json_dir(at("d"), &never, &b, &e), 0);
     assert_int_equal(b.len, strlen("before{\"entries\":[]}"));
     assert_memory_equal(b.p, "before{\"entries\":[]}", b.len);
     make_file("d/one", "");
     b.len = 0;
-    assert_int_equal(fs_read_directory(at("d"), &never, &b, &e), 0);
+    assert_int_equal(json_dir(at("d"), &never, &b, &e), 0);
     const char *want =
         "{\"entries\":[{\"fileName\":\"one\",\"isDirectory\":false,\"isFile\":true}]}";
     assert_int_equal(b.len, strlen(want));
@@ -137,15 +138,15 @@ static void failures(void **state) {
     struct err e = ERR_INIT;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         int code = cases[i].num == ENOENT ? -32004 : -32603;
-        fails_os(fs_read_directory(at(cases[i].name), &never, &b, &e), &e, code, cases[i].num,
-                 cases[i].name, __LINE__);
+        fails_os(json_dir(at(cases[i].name), &never, &b, &e), &e, code, cases[i].num, cases[i].name,
+                 __LINE__);
     }
     char name[300];
     memset(name, 'n', 256);
     name[256] = '\0';
-    FAILS_OS(fs_read_directory(at(name), &never, &b, &e), &e, -32603, ENAMETOOLONG);
+    FAILS_OS(json_dir(at(name), &never, &b, &e), &e, -32603, ENAMETOOLONG);
     assert_int_equal(b.len, 0);
-    assert_int_equal(fs_read_directory(at("dlink"), &never, &b, &e), 0);
+    assert_int_equal(json_dir(at("dlink"), &never, &b, &e), 0);
     assert_true(b.len > 0);
     buf_fini(&b);
 }
@@ -174,11 +175,11 @@ static void limit(void **state) {
     struct buf b = BUF_INIT(FS_RESULT_MAX);
     struct err e = ERR_INIT;
     make_many("d", FS_ENTRIES_MAX, 1);
-    FAILS(fs_read_directory(at("d"), &never, &b, &e), &e, -32603,
+    FAILS(json_dir(at("d"), &never, &b, &e), &e, -32603,
           "fs/readDirectory returned 50001 entries; limit is 50000");
     assert_int_equal(b.len, 0);
     make_many("d", FS_ENTRIES_MAX + 1, 1999);
-    FAILS(fs_read_directory(at("d"), &never, &b, &e), &e, -32603,
+    FAILS(json_dir(at("d"), &never, &b, &e), &e, -32603,
           "fs/readDirectory returned 52000 entries; limit is 50000");
     buf_fini(&b);
 }
@@ -189,8 +190,8 @@ static void result_too_large(void **state) {
     struct err e = ERR_INIT;
     make_many("", 0, 200);
     assert_int_equal(buf_putz(&b, "kept"), 0);
-    FAILS(fs_read_directory(scratch, &never, &b, &e), &e, -32603,
-          "fs/readDirectory result exceeds 4096 bytes");
+    FAILS(json_dir(scratch, &never, &b, &e), &e, -32603,
+          "fs/readDirectory result exceeds 50331648 bytes");
     assert_int_equal(b.len, 4);
     buf_fini(&b);
 }
@@ -200,7 +201,7 @@ static void stops(void **state) {
     struct buf b = BUF_INIT(FS_RESULT_MAX);
     struct err e = ERR_INIT;
     make_file("f", "");
-    FAILS_OS(fs_read_directory(scratch, &always, &b, &e), &e, -32603, ECANCELED);
+    FAILS_OS(json_dir(scratch, &always, &b, &e), &e, -32603, ECANCELED);
     assert_int_equal(b.len, 0);
     buf_fini(&b);
 }
@@ -238,13 +239,13 @@ static int as_nobody(void) {
     CHECK(become_nobody() == 0);
     struct err e = ERR_INIT;
     struct buf b = BUF_INIT(FS_RESULT_MAX);
-    CHECK(fs_read_directory(at("readable"), &never, &b, &e) == 0);
+    CHECK(json_dir(at("readable"), &never, &b, &e) == 0);
     CHECK(memmem(b.p, b.len, "\"f\",\"isDirectory\":false,\"isFile\":true", 37) != NULL);
     CHECK(memmem(b.p, b.len, "\"d\",\"isDirectory\":true,\"isFile\":false", 37) != NULL);
     CHECK(memmem(b.p, b.len, "\"l\"", 3) == NULL); /* a link that cannot be followed */
     b.len = 0;
-    CHECK_OS(fs_read_directory(at("searchable"), &never, &b, &e), &e, -32600, EACCES);
-    CHECK_OS(fs_read_directory(at("closed/d"), &never, &b, &e), &e, -32600, EACCES);
+    CHECK_OS(json_dir(at("searchable"), &never, &b, &e), &e, -32600, EACCES);
+    CHECK_OS(json_dir(at("closed/d"), &never, &b, &e), &e, -32600, EACCES);
     CHECK(b.len == 0);
     buf_fini(&b);
     return 0;

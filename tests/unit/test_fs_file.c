@@ -328,7 +328,7 @@ static void replace_makes(void **state) {
 /* -- writing whole files -- */
 
 static int put(const char *path, const char *data, bool follow, struct err *e) {
-    return fs_write_file(&(struct fs_write){path, data, strlen(data), follow, false}, e);
+    return fs_file_write(&(struct fs_write){path, data, strlen(data), follow, false}, e);
 }
 
 static void writes(void **state) {
@@ -488,7 +488,7 @@ static int full_disk(void) {
     CHECK(data != NULL);
     for (int follow = 0; follow <= 1; follow++) {
         struct fs_write w = {at("m/big"), data, 1 << 20, follow, false};
-        CHECK_OS(fs_write_file(&w, &e), &e, -32603, ENOSPC);
+        CHECK_OS(fs_file_write(&w, &e), &e, -32603, ENOSPC);
     }
     struct fs_file f = FS_FILE_NONE;
     CHECK(fs_file_open_replace(NULL, at("m/big"), &f, &e) == 0);

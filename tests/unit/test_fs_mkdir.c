@@ -5,8 +5,8 @@
 enum { FOLLOW_ALL, FOLLOW_ONE, NOFOLLOW_ALL, NOFOLLOW_ONE };
 
 static int make(int how, const char *path, struct err *e) {
-    return fs_create_directory(path, how == FOLLOW_ALL || how == NOFOLLOW_ALL,
-                               how == FOLLOW_ALL || how == FOLLOW_ONE, e);
+    return fs_mkdir(path, how == FOLLOW_ALL || how == NOFOLLOW_ALL,
+                    how == FOLLOW_ALL || how == FOLLOW_ONE, e);
 }
 
 /* What each mode says of a path of make_tree(): 0 or errno. */

@@ -1,5 +1,6 @@
 #include "fs/fs_walk.h"
 
+#include "fs_json_run.h"
 #include "fs_run.h"
 
 #include <limits.h>
@@ -13,7 +14,7 @@ static atomic_bool never, always = true;
 static void walk(const struct fs_walk *w, struct buf *b) {
     struct err e = ERR_INIT;
     *b = BUF_INIT(FS_RESULT_MAX);
-    if (fs_walk(w, &never, b, &e) < 0)
+    if (json_walk(w, &never, b, &e) < 0)
         fail_msg("%s: %d %s", w->path, e.code, err_msg(&e));
     assert_int_equal(e.code, 0);
 }
@@ -192,9 +193,9 @@ static void roots(void **state) {
     assert_int_equal(buf_putz(&b, "kept"), 0);
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct fs_walk w = ALL(at(bad[i].name));
-        fails_os(fs_walk(&w, &never, &b, &e), &e, bad[i].code, bad[i].num, bad[i].name, __LINE__);
+        fails_os(json_walk(&w, &never, &b, &e), &e, bad[i].code, bad[i].num, bad[i].name, __LINE__);
         w = follow(w);
-        fails_os(fs_walk(&w, &never, &b, &e), &e, bad[i].code, bad[i].num, bad[i].name, __LINE__);
+        fails_os(json_walk(&w, &never, &b, &e), &e, bad[i].code, bad[i].num, bad[i].name, __LINE__);
     }
     assert_int_equal(b.len, 4);
     buf_fini(&b);
@@ -208,17 +209,17 @@ static void limits_are_checked_first(void **state) {
     const char *max = "filesystem walk limits exceed maximums: depth=64, directories=10000, "
                       "entries=50000";
     struct fs_walk all = ALL("/nope"), w;
-    FAILS_OS(fs_walk(&all, &never, &b, &e), &e, -32004, ENOENT);
+    FAILS_OS(json_walk(&all, &never, &b, &e), &e, -32004, ENOENT);
     w = dirs(all, 0);
-    FAILS(fs_walk(&w, &never, &b, &e), &e, -32600, zero);
+    FAILS(json_walk(&w, &never, &b, &e), &e, -32600, zero);
     w = dirs(entries(all, 0), 10001);
-    FAILS(fs_walk(&w, &never, &b, &e), &e, -32600, zero);
+    FAILS(json_walk(&w, &never, &b, &e), &e, -32600, zero);
     w = depth(all, 65);
-    FAILS(fs_walk(&w, &never, &b, &e), &e, -32600, max);
+    FAILS(json_walk(&w, &never, &b, &e), &e, -32600, max);
     w = dirs(all, 10001);
-    FAILS(fs_walk(&w, &never, &b, &e), &e, -32600, max);
+    FAILS(json_walk(&w, &never, &b, &e), &e, -32600, max);
     w = entries(all, UINT64_MAX);
-    FAILS(fs_walk(&w, &never, &b, &e), &e, -32600, max);
+    FAILS(json_walk(&w, &never, &b, &e), &e, -32600, max);
     assert_int_equal(b.len, 0);
     buf_fini(&b);
 }
@@ -323,7 +324,7 @@ static int as_nobody(void) {
             struct fs_walk w = ALL(at(cases[i].name));
             w.follow_directory_links = k > 0;
             struct buf b = BUF_INIT(FS_RESULT_MAX);
-            CHECK(fs_walk(&w, &never, &b, &e) == 0);
+            CHECK(json_walk(&w, &never, &b, &e) == 0);
             int n = snprintf(want, sizeof want,
                              "{\"entries\":[],\"errors\":[{\"path\":\"file://%s%s\",\"message\":"
                              "\"Permission denied (os error 13)\"}",
@@ -336,10 +337,10 @@ static int as_nobody(void) {
     }
     struct fs_walk w = ALL(at("closed/d"));
     struct buf b = BUF_INIT(FS_RESULT_MAX);
-    CHECK_OS(fs_walk(&w, &never, &b, &e), &e, -32600, EACCES);
+    CHECK_OS(json_walk(&w, &never, &b, &e), &e, -32600, EACCES);
     /* From above, each is listed and then fails. */
     w = dirs(ALL(scratch), 4);
-    CHECK(fs_walk(&w, &never, &b, &e) == 0);
+    CHECK(json_walk(&w, &never, &b, &e) == 0);
     CHECK(has(&b, "\"errors\":[{\"path\":"));
     CHECK(has(&b, "\"truncated\":false"));
     buf_fini(&b);
@@ -504,7 +505,7 @@ static int in_jail(void) {
     struct err e = ERR_INIT;
     struct buf b = BUF_INIT(FS_RESULT_MAX);
     struct fs_walk w = ALL("/");
-    CHECK(fs_walk(&w, &never, &b, &e) == 0);
+    CHECK(json_walk(&w, &never, &b, &e) == 0);
     const char *want = "{\"entries\":[{\"path\":\"file:///a\",\"kind\":\"directory\"},"
                        "{\"path\":\"file:///a/c:\",\"kind\":\"directory\"}],"
                        "\"errors\":[{\"path\":\"file:///C:\",\"message\":"
@@ -512,7 +513,7 @@ static int in_jail(void) {
     CHECK(b.len == strlen(want) && memcmp(b.p, want, b.len) == 0);
     b.len = 0;
     w.path = "/c:";
-    CHECK(fs_walk(&w, &never, &b, &e) == 0);
+    CHECK(json_walk(&w, &never, &b, &e) == 0);
     want = "{\"entries\":[],\"errors\":[{\"path\":\"file:///%00/bad/path/L2M6\",\"message\":"
            "\"'file:///%00/bad/path/L2M6' is invalid on 'linux'\"}],\"truncated\":false}";
     CHECK(b.len == strlen(want) && memcmp(b.p, want, b.len) == 0);
@@ -536,7 +537,7 @@ static int without_openat2(void) {
     struct err e = ERR_INIT;
     struct buf b = BUF_INIT(FS_RESULT_MAX);
     struct fs_walk w = ALL(scratch);
-    CHECK(fs_walk(&w, &never, &b, &e) == 0);
+    CHECK(json_walk(&w, &never, &b, &e) == 0);
     CHECK(has(&b, "/a/b/c\",\"kind\":\"file\"}"));
     buf_fini(&b);
     return 0;
@@ -556,7 +557,7 @@ static void stops(void **state) {
     struct err e = ERR_INIT;
     make_file("f", "");
     struct fs_walk w = ALL(scratch);
-    FAILS_OS(fs_walk(&w, &always, &b, &e), &e, -32603, ECANCELED);
+    FAILS_OS(json_walk(&w, &always, &b, &e), &e, -32603, ECANCELED);
     assert_int_equal(b.len, 0);
     buf_fini(&b);
 }

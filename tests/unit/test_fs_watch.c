@@ -35,6 +35,8 @@ static void tells_of_a_directory(void **state) {
     end();
 }
 
+#define TOLD "{\"method\":\"fs/changed\",\"params\":{\"watchId\":\"w\",\"changedPaths\":["
+
 static void tells_each_path_once_in_order(void **state) {
     (void)state;
     begin();
@@ -47,17 +49,17 @@ static void tells_each_path_once_in_order(void **state) {
     }
     settle();
     _cleanup_buf_ struct buf b = BUF_INIT(4096), want = BUF_INIT(4096);
-    assert_int_equal(fs_watch_put(w, &b), 0);
+    assert_int_equal(fs_json_changes(&b, STR_LIT("w"), w), 0);
     assert_int_equal(buf_putf(&want,
-                              "\"changedPaths\":[\"file://%s/b\",\"file://%s/a\",\"file://%s/c\"],"
-                              "\"overflow\":false",
+                              TOLD "\"file://%s/b\",\"file://%s/a\",\"file://%s/c\"],"
+                                   "\"overflow\":false}}",
                               scratch, scratch, scratch),
                      0);
     assert_true(str_eq(buf_str(&b), buf_str(&want)));
     fs_watch_told(w);
     b.len = 0;
-    assert_int_equal(fs_watch_put(w, &b), 0);
-    assert_true(str_eqz(buf_str(&b), "\"changedPaths\":[],\"overflow\":false"));
+    assert_int_equal(fs_json_changes(&b, STR_LIT("w"), w), 0);
+    assert_true(str_eqz(buf_str(&b), TOLD "],\"overflow\":false}}"));
     end();
 }
 
@@ -68,7 +70,7 @@ static void names_are_escaped(void **state) {
     make_file("q\"\\ \xFF", "");
     settle();
     _cleanup_buf_ struct buf b = BUF_INIT(4096);
-    assert_int_equal(fs_watch_put(&watches[0], &b), 0);
+    assert_int_equal(fs_json_changes(&b, STR_LIT("w"), &watches[0]), 0);
     assert_int_equal(buf_putc(&b, '\0'), 0);
     assert_non_null(strstr(b.p, "/q%22%5C%20%FF\""));
     end();
@@ -85,7 +87,7 @@ static void the_root_of_all(void **state) {
     memcpy(events + sizeof ev, "x", 2);
     fs_watch_feed(&set, events, sizeof ev + 16);
     _cleanup_buf_ struct buf b = BUF_INIT(65536);
-    assert_int_equal(fs_watch_put(&watches[0], &b), 0);
+    assert_int_equal(fs_json_changes(&b, STR_LIT("w"), &watches[0]), 0);
     assert_int_equal(buf_putc(&b, '\0'), 0);
     assert_non_null(strstr(b.p, "\"file:///x\""));
     end();
