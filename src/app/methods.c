@@ -91,8 +91,11 @@ static enum rpc_outcome status_run(struct rpc_call *c, void *params, struct buf 
 }
 
 /* Their params own memory. */
-#define FS_METHOD(name, key, control, prefix, base64)                                              \
-    { name, "filesystem", key, control, prefix##_decode, prefix##_run, fs_params_release, base64 }
+#define FS_METHOD(name, key, control, params, run, base64)                                         \
+    {                                                                                              \
+        name, "filesystem", key, control, fs_params_##params##_decode, run, fs_params_release,     \
+            base64                                                                                 \
+    }
 
 const struct rpc_method methods_table[] = {
     {"initialize", NULL, NULL, false, initialize_decode, initialize_run, NULL, NULL},
@@ -107,19 +110,19 @@ const struct rpc_method methods_table[] = {
      NULL, NULL},
     {"process/terminate", "exec", "processId", true, process_end_terminate_decode,
      process_end_terminate_run, NULL, NULL},
-    FS_METHOD("fs/readFile", NULL, false, fs_read_file, NULL),
-    FS_METHOD("fs/open", "handleId", false, fs_open, NULL),
-    FS_METHOD("fs/readBlock", "handleId", false, fs_read_block, NULL),
-    FS_METHOD("fs/writeBlock", "handleId", false, fs_write_block, "chunk"),
-    FS_METHOD("fs/close", "handleId", true, fs_close, NULL),
-    FS_METHOD("fs/writeFile", NULL, false, fs_write_file, "dataBase64"),
-    FS_METHOD("fs/createDirectory", NULL, false, fs_create_directory, NULL),
-    FS_METHOD("fs/getMetadata", NULL, false, fs_get_metadata, NULL),
-    FS_METHOD("fs/canonicalize", NULL, false, fs_canonicalize, NULL),
-    FS_METHOD("fs/readDirectory", NULL, false, fs_read_directory, NULL),
-    FS_METHOD("fs/walk", NULL, false, fs_walk, NULL),
-    FS_METHOD("fs/remove", NULL, false, fs_remove, NULL),
-    FS_METHOD("fs/copy", NULL, false, fs_copy, NULL),
+    FS_METHOD("fs/readFile", NULL, false, read_file, fs_read_run, NULL),
+    FS_METHOD("fs/open", "handleId", false, open, fs_handles_open_run, NULL),
+    FS_METHOD("fs/readBlock", "handleId", false, read_block, fs_handles_read_block_run, NULL),
+    FS_METHOD("fs/writeBlock", "handleId", false, write_block, fs_handles_write_block_run, "chunk"),
+    FS_METHOD("fs/close", "handleId", true, close, fs_handles_close_run, NULL),
+    FS_METHOD("fs/writeFile", NULL, false, write_file, fs_ops_write_file_run, "dataBase64"),
+    FS_METHOD("fs/createDirectory", NULL, false, create_directory, fs_ops_run, NULL),
+    FS_METHOD("fs/getMetadata", NULL, false, get_metadata, fs_ops_get_metadata_run, NULL),
+    FS_METHOD("fs/canonicalize", NULL, false, canonicalize, fs_ops_run, NULL),
+    FS_METHOD("fs/readDirectory", NULL, false, read_directory, fs_ops_run, NULL),
+    FS_METHOD("fs/walk", NULL, false, walk, fs_ops_walk_run, NULL),
+    FS_METHOD("fs/remove", NULL, false, remove, fs_ops_run, NULL),
+    FS_METHOD("fs/copy", NULL, false, copy, fs_ops_run, NULL),
     {"fs/watchMissing", "filesystem", NULL, false, fs_missing_api_decode, fs_missing_api_run, NULL,
      NULL},
     /* Extensions. */
@@ -134,8 +137,8 @@ const struct rpc_method methods_table[] = {
     {"process/list", "exec", NULL, false, decode_none, process_view_list_run, NULL, NULL},
     {"process/attach", "exec", NULL, false, attach_decode, attach_run, NULL, NULL},
     {"process/detach", "exec", NULL, false, attach_detach_decode, attach_detach_run, NULL, NULL},
-    FS_METHOD("fs/rename", NULL, false, fs_rename, NULL),
-    FS_METHOD("fs/setPermissions", NULL, false, fs_set_permissions, NULL),
+    FS_METHOD("fs/rename", NULL, false, rename, fs_ops_run, NULL),
+    FS_METHOD("fs/setPermissions", NULL, false, set_permissions, fs_ops_run, NULL),
     {"fs/watch", "filesystem", NULL, false, fs_watch_api_decode, fs_watch_api_run, NULL, NULL},
     {"fs/unwatch", "filesystem", NULL, false, fs_watch_api_end_decode, fs_watch_api_end_run, NULL,
      NULL},

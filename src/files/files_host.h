@@ -30,6 +30,9 @@ static inline struct files_host *files_host_of(const struct rpc_call *c) {
     return ((struct session *)c->peer->user)->host->files;
 }
 
+/* Closes a descriptor in a thread: that may block. */
+void files_host_close(struct files_host *h, int fd);
+
 /* Hooks of struct process_hooks: handles and calls go with the connection, helpers with the
  * session. */
 void files_host_detached(struct session *s);

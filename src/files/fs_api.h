@@ -1,12 +1,12 @@
 #pragma once
 /*
  * The fs methods. Each checks what can be checked at once, then runs its blocking call as a job of
- * the connection (fs_conn.h), or, when what it needs is cached by a local file system, at once
- * (fs_try_...). Their params: fs_params.h.
+ * the connection (fs_job.h), or, when a local file system has cached what it needs, at once
+ * (fs_file_try_open_read(), fs_meta_try()). Their params: fs_params.h.
  */
 
 #include "rpc/rpc.h"
-#include "files/fs_conn.h"
+#include "files/fs_handle.h"
 #include "files/fs_params.h"
 
 #define FS_QUICK_MAX 65536        /* bytes of a file that fs/readFile reads in the loop's thread */
@@ -19,15 +19,15 @@
 typedef enum rpc_outcome fs_run(struct rpc_call *c, void *params, struct buf *result,
                                 struct err *e);
 
-fs_run fs_read_file_run, fs_write_file_run;                               /* fs_read, fs_ops */
-fs_run fs_open_run, fs_read_block_run, fs_write_block_run, fs_close_run;  /* fs_handles */
-fs_run fs_create_directory_run, fs_get_metadata_run, fs_canonicalize_run; /* fs_ops */
-fs_run fs_read_directory_run, fs_walk_run, fs_remove_run, fs_copy_run;    /* fs_ops */
-fs_run fs_rename_run, fs_set_permissions_run;                             /* fs_ops */
+fs_run fs_read_run;
+fs_run fs_handles_open_run, fs_handles_read_block_run, fs_handles_write_block_run;
+fs_run fs_handles_close_run;
+fs_run fs_ops_run; /* fs/createDirectory, canonicalize, readDirectory, remove, copy, rename, ... */
+fs_run fs_ops_write_file_run, fs_ops_get_metadata_run, fs_ops_walk_run;
 
 /*
- * What all methods with a path check first: that it is one of this host, and whether the call must
- * be made in a sandbox. 0: no; 1: yes; -EINVAL with e set.
+ * Checks first, for every method with a path, that this host can have it, and whether a sandbox
+ * must make the call. 0: no; 1: yes; -EINVAL with e set.
  */
 MUST_CHECK int fs_ops_check(const struct fs_params *p, bool write, struct err *e);
 

@@ -1,8 +1,9 @@
 #pragma once
-/* A file call that is made in a sandbox: what its job has besides (fs_conn.h). */
+/* A file call that is made in a sandbox: what its job has besides (fs_job.h). */
 
-#include "files/fs_conn.h"
+#include "fs/fs_file.h"
 #include "files/fs_helper.h"
+#include "files/fs_job.h"
 #include "files/fs_params.h"
 
 #define FS_CONFINED_TRIES 4     /* times that a helper may turn out to be useless */

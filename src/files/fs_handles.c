@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-static int fs_check_handle_id(struct str id, struct err *e) {
+static int handles_check_id(struct str id, struct err *e) {
     if (id.n <= FS_HANDLE_ID_MAX)
         return 0;
     return err_set(e, ERR_INVALID_REQUEST, "file handle ID must not exceed %d bytes",
@@ -15,7 +15,7 @@ static int fs_check_handle_id(struct str id, struct err *e) {
 }
 
 /* The handle that a request names, opened. NULL with e set. */
-static struct fs_handle *fs_named_handle(struct rpc_call *c, struct str id, struct err *e) {
+static struct fs_handle *handles_find(struct rpc_call *c, struct str id, struct err *e) {
     struct fs_conn *f = fs_conn_get(c, e);
     struct fs_handle *h = f != NULL ? fs_handle_find(f, id) : NULL;
     if (f != NULL && (h == NULL || h->file.fd < 0)) {
@@ -25,14 +25,9 @@ static struct fs_handle *fs_named_handle(struct rpc_call *c, struct str id, stru
     return h;
 }
 
-static void fs_hold(struct fs_job *j, struct fs_handle *h) {
-    j->held = h;
-    h->busy++;
-}
-
 /* -- fs/open -- */
 
-struct fs_open {
+struct handle_open {
     struct fs_job job;
     char *path; /* owned */
     bool replace;
@@ -40,16 +35,16 @@ struct fs_open {
     struct fs_confined confined;
 };
 
-static int fs_open_work(struct fs_job *j) {
-    struct fs_open *o = container_of(j, struct fs_open, job);
+static int open_work(struct fs_job *j) {
+    struct handle_open *o = container_of(j, struct handle_open, job);
     if (o->confined.helper != NULL)
         return fs_confined_open(&o->confined, &o->file, &j->err);
     return o->replace ? fs_file_open_replace(&j->host->devices, o->path, &o->file, &j->err)
                       : fs_file_open_read(&j->host->devices, o->path, true, &o->file, &j->err);
 }
 
-static void fs_open_finish(struct fs_job *j) {
-    struct fs_open *o = container_of(j, struct fs_open, job);
+static void open_finish(struct fs_job *j) {
+    struct handle_open *o = container_of(j, struct handle_open, job);
     if (j->r > 0) {
         fs_confined_again(&o->confined, j);
         return;
@@ -67,18 +62,18 @@ static void fs_open_finish(struct fs_job *j) {
     rpc_result_send(c);
 }
 
-static void fs_open_release(struct fs_job *j) {
-    struct fs_open *o = container_of(j, struct fs_open, job);
+static void open_release(struct fs_job *j) {
+    struct handle_open *o = container_of(j, struct handle_open, job);
     if (j->held->file.fd < 0 && j->held->conn != NULL) /* it could not be opened */
         fs_handle_drop(j->held);
     if (o->file.fd >= 0) /* nobody is there to have it */
-        fs_conn_close_later(j->host, o->file.fd);
+        files_host_close(j->host, o->file.fd);
     fs_confined_fini(&o->confined);
     free(o->path);
     free(o);
 }
 
-static int fs_check_new_handle(const struct fs_conn *f, struct str id, struct err *e) {
+static int handles_check_new(const struct fs_conn *f, struct str id, struct err *e) {
     if (fs_handle_find(f, id) != NULL)
         return err_about(e, ERR_INVALID_REQUEST, "file handle `", id, "` already exists");
     if (f->handle_count >= FS_HANDLES_MAX)
@@ -87,21 +82,22 @@ static int fs_check_new_handle(const struct fs_conn *f, struct str id, struct er
     return 0;
 }
 
-enum rpc_outcome fs_open_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
+enum rpc_outcome fs_handles_open_run(struct rpc_call *c, void *params, struct buf *result,
+                                     struct err *e) {
     (void)result;
     struct fs_params *p = params;
     struct fs_conn *f = fs_conn_get(c, e);
-    if (f == NULL || fs_check_handle_id(p->handle_id, e) < 0 ||
-        fs_check_new_handle(f, p->handle_id, e) < 0)
+    if (f == NULL || handles_check_id(p->handle_id, e) < 0 ||
+        handles_check_new(f, p->handle_id, e) < 0)
         return RPC_ERROR;
     int confined = fs_ops_check(p, p->replace, e);
     if (confined < 0)
         return RPC_ERROR;
-    struct fs_open *o = calloc(1, sizeof *o);
+    struct handle_open *o = calloc(1, sizeof *o);
+    if (o == NULL)
+        return fs_job_no_memory(e);
     enum fs_call_op op = p->replace ? FS_CALL_REPLACE : FS_CALL_READ;
-    if (o == NULL || (confined > 0 && fs_confined_init(&o->confined, c, p, op, e) < 0)) {
-        if (o == NULL)
-            err_os(e, ERR_INTERNAL, ENOMEM);
+    if (confined > 0 && fs_confined_init(&o->confined, c, p, op, e) < 0) {
         free(o);
         return RPC_ERROR;
     }
@@ -117,16 +113,16 @@ enum rpc_outcome fs_open_run(struct rpc_call *c, void *params, struct buf *resul
     o->job.target.path[0] = o->path;
     if (o->replace)
         o->job.report = file_events_new(c, "fs/open", o->path, NULL, FILE_EVENTS_NO_BYTES);
-    o->job.work = fs_open_work;
-    o->job.finish = fs_open_finish;
-    o->job.release = fs_open_release;
-    fs_hold(&o->job, h);
+    o->job.work = open_work;
+    o->job.finish = open_finish;
+    o->job.release = open_release;
+    fs_handle_use(h, &o->job);
     return fs_job_start(f, &o->job, c, e);
 }
 
 /* -- fs/readBlock -- */
 
-struct fs_read_block {
+struct read_block {
     struct fs_job job;
     struct fs_file file; /* of the handle, which is held */
     uint64_t offset;
@@ -134,16 +130,16 @@ struct fs_read_block {
     struct sendq_seg *seg; /* owned */
 };
 
-static int fs_read_block_work(struct fs_job *j) {
-    struct fs_read_block *b = container_of(j, struct fs_read_block, job);
+static int read_block_work(struct fs_job *j) {
+    struct read_block *b = container_of(j, struct read_block, job);
     ssize_t n = fs_read_encoded(&b->file, b->offset, b->len, true, b->seg);
     b->got = n > 0 ? (size_t)n : 0;
     return (int)MIN(n, 0);
 }
 
 /* The result with `got` bytes, encoded in seg. */
-static void fs_read_block_put(struct rpc_call *c, struct buf *result, struct sendq_seg *seg,
-                              bool eof) {
+static void read_block_put(struct rpc_call *c, struct buf *result, struct sendq_seg *seg,
+                           bool eof) {
     int r = buf_putz(result, "{\"chunk\":\"");
     rpc_result_blob(c, seg);
     if (r == 0)
@@ -151,15 +147,15 @@ static void fs_read_block_put(struct rpc_call *c, struct buf *result, struct sen
     (void)r; /* the buffer holds that much, always */
 }
 
-static void fs_read_block_finish(struct fs_job *j) {
-    struct fs_read_block *b = container_of(j, struct fs_read_block, job);
+static void read_block_finish(struct fs_job *j) {
+    struct read_block *b = container_of(j, struct read_block, job);
     struct rpc_call *c = steal_ptr(&j->call);
-    fs_read_block_put(c, rpc_result_begin(c), steal_ptr(&b->seg), b->got < b->len);
+    read_block_put(c, rpc_result_begin(c), steal_ptr(&b->seg), b->got < b->len);
     rpc_result_send(c);
 }
 
-static void fs_read_block_release(struct fs_job *j) {
-    struct fs_read_block *b = container_of(j, struct fs_read_block, job);
+static void read_block_release(struct fs_job *j) {
+    struct read_block *b = container_of(j, struct read_block, job);
     /* A handle that cannot be read is of no more use. */
     if (j->r < 0 && !j->job.refused && j->held->conn != NULL)
         fs_handle_drop(j->held);
@@ -167,17 +163,17 @@ static void fs_read_block_release(struct fs_job *j) {
     free(b);
 }
 
-enum rpc_outcome fs_read_block_run(struct rpc_call *c, void *params, struct buf *result,
-                                   struct err *e) {
+enum rpc_outcome fs_handles_read_block_run(struct rpc_call *c, void *params, struct buf *result,
+                                           struct err *e) {
     const struct fs_params *p = params;
-    if (fs_check_handle_id(p->handle_id, e) < 0)
+    if (handles_check_id(p->handle_id, e) < 0)
         return RPC_ERROR;
     if (p->len < 1 || p->len > FS_BLOCK_MAX) {
         err_set(e, ERR_INVALID_REQUEST, "file read block length must be between 1 and %u",
                 FS_BLOCK_MAX);
         return RPC_ERROR;
     }
-    struct fs_handle *h = fs_named_handle(c, p->handle_id, e);
+    struct fs_handle *h = handles_find(c, p->handle_id, e);
     if (h == NULL)
         return RPC_ERROR;
     struct files_host *host = h->conn->host;
@@ -188,14 +184,13 @@ enum rpc_outcome fs_read_block_run(struct rpc_call *c, void *params, struct buf 
     if (seg != NULL && fs_file_try_settle(&h->file))
         n = fs_read_encoded(&h->file, p->offset, len, false, seg);
     if (n >= 0) {
-        fs_read_block_put(c, result, seg, (size_t)n < len);
+        read_block_put(c, result, seg, (size_t)n < len);
         return RPC_DONE;
     }
-    struct fs_read_block *b = seg != NULL ? calloc(1, sizeof *b) : NULL;
+    struct read_block *b = seg != NULL ? calloc(1, sizeof *b) : NULL;
     if (b == NULL) {
         sendq_seg_free(&host->conns->pool, seg);
-        err_os(e, ERR_INTERNAL, ENOMEM);
-        return RPC_ERROR;
+        return fs_job_no_memory(e);
     }
     seg->len = 0;
     b->file = h->file;
@@ -204,16 +199,16 @@ enum rpc_outcome fs_read_block_run(struct rpc_call *c, void *params, struct buf 
     b->seg = seg;
     b->job.bytes = seg->cap;
     b->job.target.site = b->file.site;
-    b->job.work = fs_read_block_work;
-    b->job.finish = fs_read_block_finish;
-    b->job.release = fs_read_block_release;
-    fs_hold(&b->job, h);
+    b->job.work = read_block_work;
+    b->job.finish = read_block_finish;
+    b->job.release = read_block_release;
+    fs_handle_use(h, &b->job);
     return fs_job_start(h->conn, &b->job, c, e);
 }
 
 /* -- fs/writeBlock -- */
 
-struct fs_write_block {
+struct write_block {
     struct fs_job job;
     int fd; /* of the handle, which is held */
     uint64_t offset;
@@ -222,26 +217,20 @@ struct fs_write_block {
     size_t n;
 };
 
-static int fs_write_block_work(struct fs_job *j) {
-    const struct fs_write_block *w = container_of(j, struct fs_write_block, job);
+static int write_block_work(struct fs_job *j) {
+    const struct write_block *w = container_of(j, struct write_block, job);
     return fs_file_pwrite(w->fd, w->data, w->n, w->offset);
 }
 
-static void fs_write_block_finish(struct fs_job *j) {
-    struct rpc_call *c = steal_ptr(&j->call);
-    rpc_done_text(rpc_result_begin(c), "{}");
-    rpc_result_send(c);
-}
-
-static void fs_write_block_release(struct fs_job *j) {
-    struct fs_write_block *w = container_of(j, struct fs_write_block, job);
+static void write_block_release(struct fs_job *j) {
+    struct write_block *w = container_of(j, struct write_block, job);
     if (j->ran && j->r >= 0)
         file_events_add(j->held->report, w->n);
     bufcache_give(&j->host->conns->bufcache, &w->memory);
     free(w);
 }
 
-static int fs_check_write_block(const struct fs_params *p, struct err *e) {
+static int write_block_check(const struct fs_params *p, struct err *e) {
     if (p->data.n < 1 || p->data.n > FS_BLOCK_MAX)
         return err_set(e, ERR_INVALID_REQUEST, "file write block length must be between 1 and %u",
                        FS_BLOCK_MAX);
@@ -251,22 +240,20 @@ static int fs_check_write_block(const struct fs_params *p, struct err *e) {
     return 0;
 }
 
-enum rpc_outcome fs_write_block_run(struct rpc_call *c, void *params, struct buf *result,
-                                    struct err *e) {
+enum rpc_outcome fs_handles_write_block_run(struct rpc_call *c, void *params, struct buf *result,
+                                            struct err *e) {
     (void)result;
     struct fs_params *p = params;
-    if (fs_check_handle_id(p->handle_id, e) < 0 || fs_check_write_block(p, e) < 0)
+    if (handles_check_id(p->handle_id, e) < 0 || write_block_check(p, e) < 0)
         return RPC_ERROR;
-    struct fs_handle *h = fs_named_handle(c, p->handle_id, e);
+    struct fs_handle *h = handles_find(c, p->handle_id, e);
     if (h == NULL)
         return RPC_ERROR;
     if (fs_params_keep_data(p, c->message, e) < 0)
         return RPC_ERROR;
-    struct fs_write_block *w = calloc(1, sizeof *w);
-    if (w == NULL) {
-        err_os(e, ERR_INTERNAL, ENOMEM);
-        return RPC_ERROR;
-    }
+    struct write_block *w = calloc(1, sizeof *w);
+    if (w == NULL)
+        return fs_job_no_memory(e);
     w->fd = h->file.fd;
     w->offset = p->offset;
     w->memory = p->memory;
@@ -275,19 +262,20 @@ enum rpc_outcome fs_write_block_run(struct rpc_call *c, void *params, struct buf
     w->n = p->data.n;
     w->job.bytes = w->memory.cap;
     w->job.target.site = h->file.site;
-    w->job.work = fs_write_block_work;
-    w->job.finish = fs_write_block_finish;
-    w->job.release = fs_write_block_release;
-    fs_hold(&w->job, h);
+    w->job.work = write_block_work;
+    w->job.finish = fs_job_finish_empty;
+    w->job.release = write_block_release;
+    fs_handle_use(h, &w->job);
     return fs_job_start(h->conn, &w->job, c, e);
 }
 
 /* -- fs/close -- */
 
-enum rpc_outcome fs_close_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
+enum rpc_outcome fs_handles_close_run(struct rpc_call *c, void *params, struct buf *result,
+                                      struct err *e) {
     const struct fs_params *p = params;
     struct fs_conn *f = fs_conn_get(c, e);
-    if (f == NULL || fs_check_handle_id(p->handle_id, e) < 0)
+    if (f == NULL || handles_check_id(p->handle_id, e) < 0)
         return RPC_ERROR;
     struct fs_handle *h = fs_handle_find(f, p->handle_id);
     return h != NULL ? fs_handle_close(h, c, result, e) : rpc_done_text(result, "{}");

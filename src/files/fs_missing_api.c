@@ -4,6 +4,7 @@
 #include "fs/fs_missing.h"
 #include "fs/fs_site.h"
 #include "files/fs_conn.h"
+#include "files/fs_params.h"
 #include "files/fs_watch_api.h"
 #include "process/params.h"
 #include "process/sandbox_members.h"
@@ -37,7 +38,7 @@ static void missing_free(struct missing_watch *w) {
         fs_missing_stop(&w->m);
         w->conn->missing_fd = steal_fd(&w->m.fd);
     } else if (w->m.fd >= 0) {
-        fs_conn_close_later(w->host, steal_fd(&w->m.fd));
+        files_host_close(w->host, steal_fd(&w->m.fd));
     }
     fs_missing_fini(&w->m);
     free(w);
@@ -61,7 +62,7 @@ void fs_missing_api_conn_fini(struct fs_watch_conn *c) {
         missing_end(w);
     }
     if (c->missing_fd >= 0)
-        fs_conn_close_later(c->host, steal_fd(&c->missing_fd));
+        files_host_close(c->host, steal_fd(&c->missing_fd));
 }
 
 /* -- events -- */
@@ -148,18 +149,10 @@ struct missing_params {
     bool foreign;                    /* a path that this host cannot have */
 };
 
-/* Whether the string is a path; one of another host is, too. */
 static int missing_check_uri(const struct json_node *v, bool *foreign, struct err *e) {
-    _cleanup_free_ char *path = NULL;
     if (v->type != JSON_STRING)
         return jsondec_type_error(v, "a string", e);
-    int r = uri_to_path(json_str(v), &path, e);
-    if (r == 0 || r == -ENOMEM || e->code == ERR_INVALID_PARAMS)
-        return r;
-    err_fini(e);
-    *e = ERR_INIT;
-    *foreign = true;
-    return 0;
+    return fs_params_check_path(json_str(v), foreign, e);
 }
 
 static int missing_check_uris(const struct json_node *v, bool *foreign, struct err *e) {

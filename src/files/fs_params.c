@@ -8,174 +8,71 @@
 
 #define FS_PERMISSIONS_MAX 07777
 
-/* Whether it is a path at all, on this host or another. */
-static int fs_check_path(const struct json_node *v, struct err *e) {
+/* Whether a text is a path that this host cannot have. */
+static bool params_is_foreign(int r, const struct err *e) {
+    return r < 0 && e->code == ERR_INVALID_REQUEST;
+}
+
+int fs_params_check_path(struct str text, bool *foreign, struct err *e) {
     _cleanup_free_ char *native = NULL;
-    int r = uri_to_path(json_str(v), &native, e);
-    if (r == 0 || (r == -EINVAL && e->code == ERR_INVALID_PARAMS) || r == -ENOMEM)
+    int r = uri_to_path(text, &native, e);
+    if (!params_is_foreign(r, e))
         return r;
     err_fini(e);
-    *e = ERR_INIT;
+    *foreign = true;
     return 0;
 }
 
-static int fs_check_sandbox(const struct json_node *v, struct err *e) {
+static int params_check_path(const struct json_node *v, struct err *e) {
+    bool foreign;
+    return fs_params_check_path(json_str(v), &foreign, e);
+}
+
+static int params_check_sandbox(const struct json_node *v, struct err *e) {
     _cleanup_arena_ struct arena a = ARENA_INIT(PROFILE_ARENA_MAX);
     struct profile *profile;
     return profile_decode(v, PROFILE_FILES, &a, &profile, e);
 }
 
-static int fs_check_base64(const struct json_node *v, struct err *e) {
+static int params_check_base64(const struct json_node *v, struct err *e) {
     struct str ignored;
     return conn_message_base64(json_str(v), &ignored, e);
 }
 
 static const char *const fs_modes[] = {"read", "replace"};
 
-static int fs_check_mode(const struct json_node *v, struct err *e) {
+static int params_check_mode(const struct json_node *v, struct err *e) {
     return MIN(jsondec_variant(v, fs_modes, ARRAY_LEN(fs_modes), e), 0);
 }
 
 /* Fields that several methods have. */
-#define FS_URI(member, wire) PARAM_CHECKED(fs_params, member, wire, JSONDEC_STR, fs_check_path)
+#define FS_URI(member, wire) PARAM_CHECKED(fs_params, member, wire, JSONDEC_STR, params_check_path)
 #define FS_PATH FS_URI(path.text, "path")
+#define FS_RECURSIVE PARAM_OPT(fs_params, recursive, "recursive", JSONDEC_BOOL, JSONDEC_NULLABLE)
 #define FS_FOLLOW PARAM_OPT(fs_params, follow, "followSymlinks", JSONDEC_BOOL, JSONDEC_NULLABLE)
 #define FS_SANDBOX                                                                                 \
     PARAM_OPT_CHECKED(fs_params, sandbox, "sandbox", JSONDEC_NODE, JSONDEC_NULLABLE,               \
-                      fs_check_sandbox)
+                      params_check_sandbox)
 #define FS_HANDLE PARAM(fs_params, handle_id, "handleId", JSONDEC_STR)
 /* A handle keeps the policy that it was opened with: the object is not looked at. */
 #define FS_HANDLE_SANDBOX                                                                          \
     PARAM_OPT(fs_params, handle_sandbox, "sandbox", JSONDEC_NODE, JSONDEC_NULLABLE)
 
-static const struct jsondec_field read_file_fields[] = {
-    FS_PATH,
-    FS_FOLLOW,
-    FS_SANDBOX,
-    /* Extension. */
-    PARAM_HAS(fs_params, max_bytes, has_max_bytes, "maxBytes", JSONDEC_U64, JSONDEC_NULLABLE),
-};
-static const struct jsondec_struct read_file_struct =
-    PARAM_STRUCT("WireFsReadFileParams", read_file_fields);
+/* The fields of a method's params, and its decoder if that has no more to do. */
+#define FS_STRUCT(name, wire, ...)                                                                 \
+    static const struct jsondec_field name##_fields[] = {__VA_ARGS__};                             \
+    static const struct jsondec_struct name##_struct = PARAM_STRUCT(wire, name##_fields)
+#define FS_DECODE(name, code)                                                                      \
+    int fs_params_##name##_decode(const struct json_node *params, void *out, struct err *e) {      \
+        return params_decode(&name##_struct, code, params, out, e);                                \
+    }
 
-static const struct jsondec_field write_file_fields[] = {
-    FS_PATH,
-    PARAM(fs_params, base64, "dataBase64", JSONDEC_STR),
-    FS_FOLLOW,
-    FS_SANDBOX,
-    /* Extension. */
-    PARAM_OPT(fs_params, atomic, "atomic", JSONDEC_BOOL, JSONDEC_NULLABLE),
-};
-static const struct jsondec_struct write_file_struct =
-    PARAM_STRUCT("WireFsWriteFileParams", write_file_fields);
-
-static const struct jsondec_field open_fields[] = {
-    FS_HANDLE,
-    FS_PATH,
-    FS_SANDBOX,
-    PARAM_OPT_CHECKED(fs_params, mode_node, "mode", JSONDEC_NODE, 0, fs_check_mode),
-};
-static const struct jsondec_struct open_struct = PARAM_STRUCT("WireFsOpenParams", open_fields);
-
-static const struct jsondec_field read_block_fields[] = {
-    FS_HANDLE,
-    PARAM(fs_params, offset, "offset", JSONDEC_U64),
-    PARAM(fs_params, len, "len", JSONDEC_USIZE),
-    FS_HANDLE_SANDBOX,
-};
-static const struct jsondec_struct read_block_struct =
-    PARAM_STRUCT("FsReadBlockParams", read_block_fields);
-
-static const struct jsondec_field write_block_fields[] = {
-    FS_HANDLE,
-    PARAM(fs_params, offset, "offset", JSONDEC_U64),
-    PARAM_CHECKED(fs_params, base64, "chunk", JSONDEC_STR, fs_check_base64),
-    FS_HANDLE_SANDBOX,
-};
-static const struct jsondec_struct write_block_struct =
-    PARAM_STRUCT("FsWriteBlockParams", write_block_fields);
-
-static const struct jsondec_field close_fields[] = {FS_HANDLE, FS_HANDLE_SANDBOX};
-static const struct jsondec_struct close_struct = PARAM_STRUCT("FsCloseParams", close_fields);
-
-static const struct jsondec_field create_directory_fields[] = {
-    FS_PATH,
-    PARAM_OPT(fs_params, recursive, "recursive", JSONDEC_BOOL, JSONDEC_NULLABLE),
-    FS_FOLLOW,
-    FS_SANDBOX,
-};
-static const struct jsondec_struct create_directory_struct =
-    PARAM_STRUCT("WireFsCreateDirectoryParams", create_directory_fields);
-
-static const struct jsondec_field get_metadata_fields[] = {FS_PATH, FS_FOLLOW, FS_SANDBOX};
-static const struct jsondec_struct get_metadata_struct =
-    PARAM_STRUCT("WireFsGetMetadataParams", get_metadata_fields);
-
-static const struct jsondec_field canonicalize_fields[] = {FS_PATH, FS_SANDBOX};
-static const struct jsondec_struct canonicalize_struct =
-    PARAM_STRUCT("WireFsCanonicalizeParams", canonicalize_fields);
-static const struct jsondec_struct read_directory_struct =
-    PARAM_STRUCT("WireFsReadDirectoryParams", canonicalize_fields);
-
-static const struct jsondec_field walk_options_fields[] = {
-    PARAM(fs_walk, max_depth, "maxDepth", JSONDEC_USIZE),
-    PARAM(fs_walk, max_directories, "maxDirectories", JSONDEC_USIZE),
-    PARAM(fs_walk, max_entries, "maxEntries", JSONDEC_USIZE),
-    PARAM(fs_walk, follow_directory_links, "followDirectorySymlinks", JSONDEC_BOOL),
-    PARAM_OPT(fs_walk, prune_hidden, "pruneHiddenDirectories", JSONDEC_BOOL, 0),
-};
-static const struct jsondec_struct walk_options_struct =
-    PARAM_STRUCT("WalkOptions", walk_options_fields);
-static const struct jsondec_field walk_fields[] = {
-    FS_PATH,
-    PARAM_SUB(fs_params, walk, "options", &walk_options_struct, JSONDEC_REQUIRED),
-    FS_SANDBOX,
-};
-static const struct jsondec_struct walk_struct = PARAM_STRUCT("WireFsWalkParams", walk_fields);
-
-static const struct jsondec_field remove_fields[] = {
-    FS_PATH,
-    PARAM_OPT(fs_params, recursive, "recursive", JSONDEC_BOOL, JSONDEC_NULLABLE),
-    PARAM_OPT(fs_params, force, "force", JSONDEC_BOOL, JSONDEC_NULLABLE),
-    FS_FOLLOW,
-    FS_SANDBOX,
-};
-static const struct jsondec_struct remove_struct =
-    PARAM_STRUCT("WireFsRemoveParams", remove_fields);
-
-static const struct jsondec_field copy_fields[] = {
-    FS_URI(path.text, "sourcePath"),
-    FS_URI(destination.text, "destinationPath"),
-    PARAM(fs_params, recursive, "recursive", JSONDEC_BOOL),
-    FS_SANDBOX,
-};
-static const struct jsondec_struct copy_struct = PARAM_STRUCT("WireFsCopyParams", copy_fields);
-
-/* Extensions. */
-
-static const struct jsondec_field rename_fields[] = {
-    FS_URI(path.text, "sourcePath"),
-    FS_URI(destination.text, "destinationPath"),
-    PARAM_OPT(fs_params, replace, "replace", JSONDEC_BOOL, JSONDEC_NULLABLE),
-    FS_SANDBOX,
-};
-static const struct jsondec_struct rename_struct = PARAM_STRUCT("FsRenameParams", rename_fields);
-
-static const struct jsondec_field set_permissions_fields[] = {
-    FS_PATH,
-    PARAM(fs_params, mode, "mode", JSONDEC_U64),
-    FS_FOLLOW,
-    FS_SANDBOX,
-};
-static const struct jsondec_struct set_permissions_struct =
-    PARAM_STRUCT("FsSetPermissionsParams", set_permissions_fields);
-
-/* Finds the native path. That this host cannot have it is said later (fs_params.why). */
-static int fs_decode_path(struct fs_params *p, struct fs_path *path, struct err *e) {
+/* Finds the native path. A path that this host cannot have is an error only later: p->why. */
+static int params_decode_path(struct fs_params *p, struct fs_path *path, struct err *e) {
     if (path->text.p == NULL)
         return 0;
     int r = uri_to_path(path->text, &path->native, e);
-    if (r == 0 || (r == -EINVAL && e->code == ERR_INVALID_PARAMS) || r == -ENOMEM)
+    if (!params_is_foreign(r, e))
         return r;
     if (p->why.code == 0)
         p->why = *e;
@@ -185,19 +82,19 @@ static int fs_decode_path(struct fs_params *p, struct fs_path *path, struct err 
     return 0;
 }
 
-static int fs_params_decode(const struct jsondec_struct *s, const struct json_node *params,
-                            void *out, struct err *e) {
+static int params_decode(const struct jsondec_struct *s, enum fs_call_op op,
+                         const struct json_node *params, void *out, struct err *e) {
     struct fs_params *p = out;
-    *p = (struct fs_params){.arena = ARENA_INIT(PROFILE_ARENA_MAX)};
+    *p = (struct fs_params){.op = op, .arena = ARENA_INIT(PROFILE_ARENA_MAX)};
     p->follow = p->recursive = p->force = p->replace = true;
     int r = jsondec(s, params, p, e);
     if (r == 0)
         r = sandbox_members_check(params, s, p->path.text.p != NULL ? &p->sandbox : NULL, e);
     if (r < 0)
         return r;
-    r = fs_decode_path(p, &p->path, e);
+    r = params_decode_path(p, &p->path, e);
     if (r == 0)
-        r = fs_decode_path(p, &p->destination, e);
+        r = params_decode_path(p, &p->destination, e);
     if (r == 0 && p->sandbox != NULL)
         r = profile_decode(p->sandbox, PROFILE_FILES, &p->arena, &p->profile, e);
     if (r < 0)
@@ -233,16 +130,25 @@ void fs_params_release(void *params) {
     arena_fini(&p->arena);
 }
 
-int fs_read_file_decode(const struct json_node *params, void *out, struct err *e) {
-    return fs_params_decode(&read_file_struct, params, out, e);
-}
+/* -- the methods -- */
 
-int fs_write_file_decode(const struct json_node *params, void *out, struct err *e) {
-    return fs_params_decode(&write_file_struct, params, out, e);
-}
+FS_STRUCT(read_file, "WireFsReadFileParams", FS_PATH, FS_FOLLOW, FS_SANDBOX,
+          /* Extension. */
+          PARAM_HAS(fs_params, max_bytes, has_max_bytes, "maxBytes", JSONDEC_U64,
+                    JSONDEC_NULLABLE));
+FS_DECODE(read_file, FS_CALL_READ)
 
-int fs_open_decode(const struct json_node *params, void *out, struct err *e) {
-    int r = fs_params_decode(&open_struct, params, out, e);
+FS_STRUCT(write_file, "WireFsWriteFileParams", FS_PATH,
+          PARAM(fs_params, base64, "dataBase64", JSONDEC_STR), FS_FOLLOW, FS_SANDBOX,
+          /* Extension. */
+          PARAM_OPT(fs_params, atomic, "atomic", JSONDEC_BOOL, JSONDEC_NULLABLE));
+FS_DECODE(write_file, FS_CALL_WRITE)
+
+FS_STRUCT(open, "WireFsOpenParams", FS_HANDLE, FS_PATH, FS_SANDBOX,
+          PARAM_OPT_CHECKED(fs_params, mode_node, "mode", JSONDEC_NODE, 0, params_check_mode));
+
+int fs_params_open_decode(const struct json_node *params, void *out, struct err *e) {
+    int r = params_decode(&open_struct, FS_CALL_READ, params, out, e);
     struct fs_params *p = out;
     if (r == 0 && p->mode_node != NULL)
         r = jsondec_variant(p->mode_node, fs_modes, ARRAY_LEN(fs_modes), e);
@@ -250,53 +156,69 @@ int fs_open_decode(const struct json_node *params, void *out, struct err *e) {
     return MIN(r, 0);
 }
 
-int fs_read_block_decode(const struct json_node *params, void *out, struct err *e) {
-    return fs_params_decode(&read_block_struct, params, out, e);
-}
+FS_STRUCT(read_block, "FsReadBlockParams", FS_HANDLE,
+          PARAM(fs_params, offset, "offset", JSONDEC_U64),
+          PARAM(fs_params, len, "len", JSONDEC_USIZE), FS_HANDLE_SANDBOX);
+FS_DECODE(read_block, FS_CALL_READ)
 
-int fs_write_block_decode(const struct json_node *params, void *out, struct err *e) {
-    int r = fs_params_decode(&write_block_struct, params, out, e);
+FS_STRUCT(write_block, "FsWriteBlockParams", FS_HANDLE,
+          PARAM(fs_params, offset, "offset", JSONDEC_U64),
+          PARAM_CHECKED(fs_params, base64, "chunk", JSONDEC_STR, params_check_base64),
+          FS_HANDLE_SANDBOX);
+
+int fs_params_write_block_decode(const struct json_node *params, void *out, struct err *e) {
+    int r = params_decode(&write_block_struct, FS_CALL_WRITE, params, out, e);
     return r < 0 ? r : fs_params_decode_data(out, e);
 }
 
-int fs_close_decode(const struct json_node *params, void *out, struct err *e) {
-    return fs_params_decode(&close_struct, params, out, e);
-}
+FS_STRUCT(close, "FsCloseParams", FS_HANDLE, FS_HANDLE_SANDBOX);
+FS_DECODE(close, FS_CALL_READ)
 
-int fs_create_directory_decode(const struct json_node *params, void *out, struct err *e) {
-    return fs_params_decode(&create_directory_struct, params, out, e);
-}
+FS_STRUCT(create_directory, "WireFsCreateDirectoryParams", FS_PATH, FS_RECURSIVE, FS_FOLLOW,
+          FS_SANDBOX);
+FS_DECODE(create_directory, FS_CALL_MKDIR)
 
-int fs_get_metadata_decode(const struct json_node *params, void *out, struct err *e) {
-    return fs_params_decode(&get_metadata_struct, params, out, e);
-}
+FS_STRUCT(get_metadata, "WireFsGetMetadataParams", FS_PATH, FS_FOLLOW, FS_SANDBOX);
+FS_DECODE(get_metadata, FS_CALL_METADATA)
 
-int fs_canonicalize_decode(const struct json_node *params, void *out, struct err *e) {
-    return fs_params_decode(&canonicalize_struct, params, out, e);
-}
+FS_STRUCT(canonicalize, "WireFsCanonicalizeParams", FS_PATH, FS_SANDBOX);
+FS_DECODE(canonicalize, FS_CALL_CANONICALIZE)
 
-int fs_read_directory_decode(const struct json_node *params, void *out, struct err *e) {
-    return fs_params_decode(&read_directory_struct, params, out, e);
-}
+FS_STRUCT(read_directory, "WireFsReadDirectoryParams", FS_PATH, FS_SANDBOX);
+FS_DECODE(read_directory, FS_CALL_LIST)
 
-int fs_walk_decode(const struct json_node *params, void *out, struct err *e) {
-    return fs_params_decode(&walk_struct, params, out, e);
-}
+FS_STRUCT(walk_options, "WalkOptions", PARAM(fs_walk, max_depth, "maxDepth", JSONDEC_USIZE),
+          PARAM(fs_walk, max_directories, "maxDirectories", JSONDEC_USIZE),
+          PARAM(fs_walk, max_entries, "maxEntries", JSONDEC_USIZE),
+          PARAM(fs_walk, follow_directory_links, "followDirectorySymlinks", JSONDEC_BOOL),
+          PARAM_OPT(fs_walk, prune_hidden, "pruneHiddenDirectories", JSONDEC_BOOL, 0));
+FS_STRUCT(walk, "WireFsWalkParams", FS_PATH,
+          PARAM_SUB(fs_params, walk, "options", &walk_options_struct, JSONDEC_REQUIRED),
+          FS_SANDBOX);
+FS_DECODE(walk, FS_CALL_WALK)
 
-int fs_remove_decode(const struct json_node *params, void *out, struct err *e) {
-    return fs_params_decode(&remove_struct, params, out, e);
-}
+FS_STRUCT(remove, "WireFsRemoveParams", FS_PATH, FS_RECURSIVE,
+          PARAM_OPT(fs_params, force, "force", JSONDEC_BOOL, JSONDEC_NULLABLE), FS_FOLLOW,
+          FS_SANDBOX);
+FS_DECODE(remove, FS_CALL_REMOVE)
 
-int fs_copy_decode(const struct json_node *params, void *out, struct err *e) {
-    return fs_params_decode(&copy_struct, params, out, e);
-}
+FS_STRUCT(copy, "WireFsCopyParams", FS_URI(path.text, "sourcePath"),
+          FS_URI(destination.text, "destinationPath"),
+          PARAM(fs_params, recursive, "recursive", JSONDEC_BOOL), FS_SANDBOX);
+FS_DECODE(copy, FS_CALL_COPY)
 
-int fs_rename_decode(const struct json_node *params, void *out, struct err *e) {
-    return fs_params_decode(&rename_struct, params, out, e);
-}
+/* Extensions. */
 
-int fs_set_permissions_decode(const struct json_node *params, void *out, struct err *e) {
-    int r = fs_params_decode(&set_permissions_struct, params, out, e);
+FS_STRUCT(rename, "FsRenameParams", FS_URI(path.text, "sourcePath"),
+          FS_URI(destination.text, "destinationPath"),
+          PARAM_OPT(fs_params, replace, "replace", JSONDEC_BOOL, JSONDEC_NULLABLE), FS_SANDBOX);
+FS_DECODE(rename, FS_CALL_RENAME)
+
+FS_STRUCT(set_permissions, "FsSetPermissionsParams", FS_PATH,
+          PARAM(fs_params, mode, "mode", JSONDEC_U64), FS_FOLLOW, FS_SANDBOX);
+
+int fs_params_set_permissions_decode(const struct json_node *params, void *out, struct err *e) {
+    int r = params_decode(&set_permissions_struct, FS_CALL_CHMOD, params, out, e);
     const struct fs_params *p = out;
     if (r == 0 && p->mode > FS_PERMISSIONS_MAX)
         r = err_set(e, ERR_INVALID_PARAMS, "mode must be at most %d", FS_PERMISSIONS_MAX);

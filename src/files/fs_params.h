@@ -2,6 +2,7 @@
 /* The parameters of the fs methods: one struct for all, a table of fields for each. */
 
 #include "base/arena.h"
+#include "fs/fs_call.h"
 #include "fs/fs_walk.h"
 #include "json/jsondec.h"
 #include "net/conn.h"
@@ -14,6 +15,7 @@ struct fs_path {
 };
 
 struct fs_params {
+    enum fs_call_op op;               /* of a method that is one call; else of no meaning */
     struct fs_path path, destination; /* fs/copy and fs/rename: from, to */
     struct str handle_id;
     const struct json_node *mode_node; /* fs/open */
@@ -35,21 +37,21 @@ struct fs_params {
     struct profile *profile; /* in the arena; NULL = no sandbox */
 };
 
-int fs_read_file_decode(const struct json_node *params, void *out, struct err *e);
-int fs_write_file_decode(const struct json_node *params, void *out, struct err *e);
-int fs_open_decode(const struct json_node *params, void *out, struct err *e);
-int fs_read_block_decode(const struct json_node *params, void *out, struct err *e);
-int fs_write_block_decode(const struct json_node *params, void *out, struct err *e);
-int fs_close_decode(const struct json_node *params, void *out, struct err *e);
-int fs_create_directory_decode(const struct json_node *params, void *out, struct err *e);
-int fs_get_metadata_decode(const struct json_node *params, void *out, struct err *e);
-int fs_canonicalize_decode(const struct json_node *params, void *out, struct err *e);
-int fs_read_directory_decode(const struct json_node *params, void *out, struct err *e);
-int fs_walk_decode(const struct json_node *params, void *out, struct err *e);
-int fs_remove_decode(const struct json_node *params, void *out, struct err *e);
-int fs_copy_decode(const struct json_node *params, void *out, struct err *e);
-int fs_rename_decode(const struct json_node *params, void *out, struct err *e);
-int fs_set_permissions_decode(const struct json_node *params, void *out, struct err *e);
+/* The `decode` of each method; see rpc_method. */
+typedef int fs_params_decode(const struct json_node *params, void *out, struct err *e);
+fs_params_decode fs_params_read_file_decode, fs_params_write_file_decode;
+fs_params_decode fs_params_open_decode, fs_params_read_block_decode;
+fs_params_decode fs_params_write_block_decode, fs_params_close_decode;
+fs_params_decode fs_params_create_directory_decode, fs_params_get_metadata_decode;
+fs_params_decode fs_params_canonicalize_decode, fs_params_read_directory_decode;
+fs_params_decode fs_params_walk_decode, fs_params_remove_decode, fs_params_copy_decode;
+fs_params_decode fs_params_rename_decode, fs_params_set_permissions_decode;
+
+/*
+ * Whether a text is a path. 0 or as uri_to_path(); but a path that this host cannot have only sets
+ * *foreign: the protocol reports that after all other bad params.
+ */
+MUST_CHECK int fs_params_check_path(struct str text, bool *foreign, struct err *e);
 
 /* Decodes `data`, in the message. 0, or -EINVAL with -32602 and the decoder's text. */
 MUST_CHECK int fs_params_decode_data(struct fs_params *p, struct err *e);

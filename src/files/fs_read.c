@@ -115,10 +115,10 @@ static int fs_read_probe(struct fs_job *j) {
 static void fs_read_release(struct fs_job *j) {
     struct fs_read *r = container_of(j, struct fs_read, job);
     sendq_seg_free(&j->host->conns->pool, r->chain);
-    if (r->file.fd >= 0 && fs_conn_closes_fast(&r->file))
+    if (r->file.fd >= 0 && fs_file_closes_fast(&r->file))
         close(r->file.fd);
     else if (r->file.fd >= 0)
-        fs_conn_close_later(j->host, r->file.fd);
+        files_host_close(j->host, r->file.fd);
     fs_confined_fini(&r->confined);
     free(r->path);
     free(r);
@@ -263,7 +263,7 @@ static void fs_read_opened(struct fs_job *j) {
         rpc_fail(steal_ptr(&j->call), &j->err);
         return;
     }
-    j->target = (struct fs_target){.site = r->file.site};
+    j->target = (struct fs_job_target){.site = r->file.site};
     j->work = fs_read_fill;
     j->finish = fs_read_finish;
     fs_read_on(r);
@@ -286,8 +286,7 @@ static enum rpc_outcome fs_read_quick(const struct fs_file *f, struct buf *resul
     return rpc_done(result, r < 0 ? r : buf_putz(result, "\"}"));
 }
 
-enum rpc_outcome fs_read_file_run(struct rpc_call *c, void *params, struct buf *result,
-                                  struct err *e) {
+enum rpc_outcome fs_read_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
     struct fs_params *p = params;
     struct files_host *host = files_host_of(c);
     int confined = fs_ops_check(p, false, e);
@@ -305,8 +304,7 @@ enum rpc_outcome fs_read_file_run(struct rpc_call *c, void *params, struct buf *
     struct fs_read *r = f != NULL ? calloc(1, sizeof *r) : NULL;
     if (r == NULL) {
         util_close_fd(&file.fd);
-        err_os(e, ERR_INTERNAL, ENOMEM);
-        return RPC_ERROR;
+        return fs_job_no_memory(e);
     }
     if (confined > 0 && fs_confined_init(&r->confined, c, p, FS_CALL_READ, e) < 0) {
         free(r);
@@ -316,7 +314,7 @@ enum rpc_outcome fs_read_file_run(struct rpc_call *c, void *params, struct buf *
     r->follow = p->follow;
     r->limit = limit;
     r->file = file;
-    r->job.target = (struct fs_target){.path = {r->path}, .nofollow = !r->follow};
+    r->job.target = (struct fs_job_target){.path = {r->path}, .nofollow = !r->follow};
     r->job.work = fs_read_open;
     r->job.finish = fs_read_opened;
     r->job.release = fs_read_release;

@@ -6,6 +6,7 @@
 #include "sandbox/policy/profile.h"
 #include "files/fs_conn.h"
 #include "files/fs_json.h"
+#include "files/fs_params.h"
 #include "process/params.h"
 #include "process/sandbox_members.h"
 
@@ -143,7 +144,7 @@ static struct watch *watch_find(const struct fs_watch_conn *c, struct str id) {
 
 static void watch_job_free(struct watch_job *j) {
     if (j->fd >= 0)
-        fs_conn_close_later(j->host, j->fd);
+        files_host_close(j->host, j->fd);
     fs_watch_scan_fini(&j->scan);
     if (j->setup && j->of != NULL)
         watch_free(j->of);
@@ -311,7 +312,7 @@ void fs_watch_api_fini(struct fs_watch_conn *c) {
         watch_free(list_entry(n, struct watch, w.node));
     fs_watch_set_fini(&c->set);
     if (c->inotify.fd >= 0)
-        fs_conn_close_later(c->host, steal_fd(&c->inotify.fd));
+        files_host_close(c->host, steal_fd(&c->inotify.fd));
 }
 
 /* -- fs/watch -- */
@@ -332,18 +333,12 @@ static const struct jsondec_struct watch_struct = PARAM_STRUCT("FsWatchParams", 
 
 int fs_watch_api_decode(const struct json_node *params, void *out, struct err *e) {
     struct watch_params *p = out;
-    _cleanup_free_ char *path = NULL;
+    bool foreign; /* watch_setup_new() reports that */
     *p = (struct watch_params){0};
     int r = jsondec(&watch_struct, params, out, e);
     if (r == 0)
         r = sandbox_members_check(params, &watch_struct, &p->sandbox, e);
-    if (r == 0)
-        r = uri_to_path(p->path, &path, e);
-    if (r == 0 || r == -ENOMEM || e->code == ERR_INVALID_PARAMS)
-        return r;
-    err_fini(e); /* that the path is none of this host is said later */
-    *e = ERR_INIT;
-    return 0;
+    return r < 0 ? r : fs_params_check_path(p->path, &foreign, e);
 }
 
 /* Watches are the server's own: it has none for a policy that hides something. */

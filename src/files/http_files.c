@@ -3,7 +3,7 @@
 #include "base/uri.h"
 #include "fs/fs_atomic.h"
 #include "fs/fs_file.h"
-#include "files/fs_conn.h"
+#include "files/fs_job.h"
 #include "files/file_events.h"
 
 #include <errno.h>
@@ -74,8 +74,8 @@ static void transfer_run(struct transfer *t, int (*work)(struct transfer *t),
 
 static void transfer_work(struct pool_job *j) {
     struct transfer *t = container_of(j, struct transfer, job);
-    const struct fs_target target = {.site = t->file.site, .path = {t->path}};
-    if (fs_target_enter(j, &target))
+    const struct fs_job_target target = {.site = t->file.site, .path = {t->path}};
+    if (fs_job_enter(j, &target))
         t->r = t->work(t);
 }
 

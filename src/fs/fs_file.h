@@ -43,6 +43,9 @@ MUST_CHECK int fs_file_try_open_read(const struct fs_devices *d, const char *pat
  */
 bool fs_file_try_settle(struct fs_file *f);
 
+/* Whether closing it cannot take long: nothing to write back, no file to be removed with it. */
+bool fs_file_closes_fast(const struct fs_file *f);
+
 /*
  * Reads n bytes at `offset`, less only at the end of the file. Bytes read or -errno.
  * fs_file_try_pread() never waits: -EAGAIN when it would have to, cannot be sure, or failed (always
