@@ -11,7 +11,7 @@ struct arena_block {
     _Alignas(max_align_t) char data[];
 };
 
-static struct arena_block *arena_grow(struct arena *a, size_t n) {
+static struct arena_block *arena_add_block(struct arena *a, size_t n) {
     size_t cap = MAX(n, (size_t)ARENA_BLOCK - sizeof(struct arena_block));
     if (cap > a->max || a->total > a->max - cap)
         return NULL;
@@ -30,7 +30,7 @@ void *arena_alloc(struct arena *a, size_t n) {
     n = (n + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
     struct arena_block *b = a->head;
     if (b == NULL || b->cap - b->used < n)
-        b = arena_grow(a, n);
+        b = arena_add_block(a, n);
     if (b == NULL)
         return NULL;
     void *p = b->data + b->used;
@@ -41,6 +41,20 @@ void *arena_alloc(struct arena *a, size_t n) {
 void *arena_calloc(struct arena *a, size_t count, size_t size) {
     size_t n;
     return __builtin_mul_overflow(count, size, &n) ? NULL : arena_alloc(a, n);
+}
+
+void *arena_grow(struct arena *a, void *array, size_t count, size_t *cap, size_t first,
+                 size_t size) {
+    if (count < *cap)
+        return array;
+    size_t more = MAX(*cap * 2, first);
+    void *copy = arena_calloc(a, more, size);
+    if (copy == NULL)
+        return NULL;
+    if (count > 0)
+        memcpy(copy, array, count * size);
+    *cap = more;
+    return copy;
 }
 
 char *arena_strdup(struct arena *a, struct str s) {

@@ -21,6 +21,14 @@ struct arena {
 void *arena_alloc(struct arena *a, size_t n);
 void *arena_calloc(struct arena *a, size_t count, size_t size);
 
+/*
+ * Room for one more element of `size` bytes behind the `count` of an array with room for *cap: the
+ * array itself, or a copy with room for `first` or twice *cap. NULL as above; then nothing changed.
+ * The caller bounds `count`.
+ */
+void *arena_grow(struct arena *a, void *array, size_t count, size_t *cap, size_t first,
+                 size_t size);
+
 /* A NUL-terminated copy, or NULL. */
 char *arena_strdup(struct arena *a, struct str s);
 

@@ -21,18 +21,12 @@ struct env_set {
 };
 
 static void env_add(struct env_set *s, struct str name, struct str value) {
-    if (s->len == s->cap) {
-        size_t cap = s->cap ? s->cap * 2 : 64;
-        struct env_var *vars = arena_calloc(s->arena, cap, sizeof *vars);
-        if (vars == NULL) {
-            s->failed = true;
-            return;
-        }
-        if (s->len > 0)
-            memcpy(vars, s->vars, s->len * sizeof *vars);
-        s->vars = vars;
-        s->cap = cap;
+    struct env_var *vars = arena_grow(s->arena, s->vars, s->len, &s->cap, 64, sizeof *vars);
+    if (vars == NULL) {
+        s->failed = true;
+        return;
     }
+    s->vars = vars;
     s->vars[s->len] = (struct env_var){name, value, s->len};
     s->len++;
 }

@@ -115,16 +115,10 @@ static bool match_is_allowed(const struct execpolicy *p, const char *path) {
 
 static int match_add(struct execpolicy_matches *m, struct arena *a,
                      const struct execpolicy_rule *rule, const char *resolved) {
-    if (m->n == m->cap) {
-        size_t cap = MAX((size_t)8, m->cap * 2);
-        struct execpolicy_match *list = arena_calloc(a, cap, sizeof *list);
-        if (list == NULL)
-            return -ENOMEM;
-        if (m->n > 0)
-            memcpy(list, m->list, m->n * sizeof *list);
-        m->list = list;
-        m->cap = cap;
-    }
+    struct execpolicy_match *list = arena_grow(a, m->list, m->n, &m->cap, 8, sizeof *list);
+    if (list == NULL)
+        return -ENOMEM;
+    m->list = list;
     m->list[m->n++] = (struct execpolicy_match){rule, resolved};
     m->decision = m->n == 1 ? rule->decision : MAX(m->decision, rule->decision);
     return 0;

@@ -159,16 +159,11 @@ static bool prefix_add(struct star *s, const struct execpolicy_rule *rule) {
     struct execpolicy *p = natives_policy(s);
     if (p->n == EXECPOLICY_RULES_MAX)
         return star_fail(s, "a policy has at most %d rules", EXECPOLICY_RULES_MAX);
-    if (p->n == p->cap) {
-        size_t cap = MAX((size_t)64, p->cap * 2);
-        struct execpolicy_rule *rules = arena_calloc(&p->arena, cap, sizeof *rules);
-        if (rules == NULL)
-            return natives_no_memory(s);
-        if (p->n > 0)
-            memcpy(rules, p->rules, p->n * sizeof *rules);
-        p->rules = rules;
-        p->cap = cap;
-    }
+    struct execpolicy_rule *rules =
+        arena_grow(&p->arena, p->rules, p->n, &p->cap, 64, sizeof *rules);
+    if (rules == NULL)
+        return natives_no_memory(s);
+    p->rules = rules;
     p->rules[p->n++] = *rule;
     return true;
 }
@@ -319,16 +314,11 @@ static struct execpolicy_host *host_entry(struct star *s, struct str name) {
     struct execpolicy_host *host = execpolicy_host_find(p, name);
     if (host != NULL)
         return host;
-    if (p->host_count == p->host_cap) {
-        size_t cap = MAX((size_t)16, p->host_cap * 2);
-        struct execpolicy_host *hosts = arena_calloc(&p->arena, cap, sizeof *hosts);
-        if (hosts == NULL)
-            return natives_no_memory(s);
-        if (p->host_count > 0)
-            memcpy(hosts, p->hosts, p->host_count * sizeof *hosts);
-        p->hosts = hosts;
-        p->host_cap = cap;
-    }
+    struct execpolicy_host *hosts =
+        arena_grow(&p->arena, p->hosts, p->host_count, &p->host_cap, 16, sizeof *hosts);
+    if (hosts == NULL)
+        return natives_no_memory(s);
+    p->hosts = hosts;
     host = &p->hosts[p->host_count];
     host->name = natives_keep(s, name);
     if (host->name.p == NULL)

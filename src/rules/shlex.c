@@ -16,16 +16,10 @@ static bool shlex_is_blank(char c) {
 }
 
 static int shlex_add(struct shlex *x, struct shlex_words *out) {
-    if (out->n == out->cap) {
-        size_t cap = MAX((size_t)8, out->cap * 2);
-        struct str *list = arena_calloc(x->a, cap, sizeof *list);
-        if (list == NULL)
-            return -ENOMEM;
-        if (out->n > 0)
-            memcpy(list, out->list, out->n * sizeof *list);
-        out->list = list;
-        out->cap = cap;
-    }
+    struct str *list = arena_grow(x->a, out->list, out->n, &out->cap, 8, sizeof *list);
+    if (list == NULL)
+        return -ENOMEM;
+    out->list = list;
     const char *p = arena_strdup(x->a, buf_str(&x->word));
     if (p == NULL)
         return -ENOMEM;

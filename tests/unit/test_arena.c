@@ -89,11 +89,33 @@ static void usable_after_fini(void **state) {
     assert_null(a.head);
 }
 
+static void grows_arrays(void **state) {
+    (void)state;
+    _cleanup_arena_ struct arena a = ARENA_INIT(16384);
+    int *list = NULL;
+    size_t cap = 0;
+    for (int i = 0; i < 100; i++) {
+        list = arena_grow(&a, list, (size_t)i, &cap, 4, sizeof *list);
+        assert_non_null(list);
+        list[i] = i;
+    }
+    assert_int_equal(cap, 128);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(list[i], i);
+    a.max = a.total;
+    assert_null(arena_grow(&a, list, 128, &cap, 4, 4096));
+    assert_int_equal(cap, 128);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_sizes),           cmocka_unit_test(zeroed_again_after_reset),
-        cmocka_unit_test(stops_at_the_maximum), cmocka_unit_test(sizes_that_overflow),
-        cmocka_unit_test(copies_strings),       cmocka_unit_test(usable_after_fini),
+        cmocka_unit_test(grows_arrays),
+        cmocka_unit_test(many_sizes),
+        cmocka_unit_test(zeroed_again_after_reset),
+        cmocka_unit_test(stops_at_the_maximum),
+        cmocka_unit_test(sizes_that_overflow),
+        cmocka_unit_test(copies_strings),
+        cmocka_unit_test(usable_after_fini),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,16 +10,10 @@ struct steps {
 };
 
 static struct layout_step *steps_add(struct steps *s, enum layout_kind kind, const char *path) {
-    if (s->count == s->cap) {
-        size_t cap = MAX((size_t)64, s->cap * 2);
-        struct layout_step *list = arena_calloc(s->m->a, cap, sizeof *list);
-        if (list == NULL)
-            return NULL;
-        if (s->count > 0)
-            memcpy(list, s->list, s->count * sizeof *list);
-        s->list = list;
-        s->cap = cap;
-    }
+    struct layout_step *list = arena_grow(s->m->a, s->list, s->count, &s->cap, 64, sizeof *list);
+    if (list == NULL)
+        return NULL;
+    s->list = list;
     struct layout_step *step = &s->list[s->count++];
     *step = (struct layout_step){.kind = kind, .path = path, .depth = locate_depth(path)};
     return step;

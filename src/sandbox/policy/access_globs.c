@@ -165,16 +165,10 @@ bool access_globs_hold_match(const struct access *x, const char *dir) {
 /* -- links -- */
 
 static int targets_add(struct access_targets *l, const char *path) {
-    if (l->count == l->cap) {
-        size_t cap = MAX((size_t)64, l->cap * 2);
-        const char **list = arena_calloc(&l->arena, cap, sizeof *list);
-        if (list == NULL)
-            return -ENOMEM;
-        if (l->count > 0)
-            memcpy(list, l->targets, l->count * sizeof *list);
-        l->targets = list;
-        l->cap = cap;
-    }
+    const char **list = arena_grow(&l->arena, l->targets, l->count, &l->cap, 64, sizeof *list);
+    if (list == NULL)
+        return -ENOMEM;
+    l->targets = list;
     const char *target = arena_strdup(&l->arena, str_of(path));
     if (target == NULL)
         return -ENOMEM;

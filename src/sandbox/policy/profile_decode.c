@@ -143,16 +143,11 @@ int profile_decode_add(struct profile_decoder *d, struct profile_entry entry) {
     if (p->entry_count == PLAN_ENTRIES_MAX)
         return err_set(d->e, ERR_INVALID_PARAMS, "the sandbox has more than %d entries",
                        PLAN_ENTRIES_MAX);
-    if (p->entry_count == p->entry_cap) {
-        size_t cap = MAX(2 * p->entry_cap, 16u);
-        struct profile_entry *entries = arena_calloc(d->a, cap, sizeof *entries);
-        if (entries == NULL)
-            return -ENOMEM;
-        if (p->entry_count > 0)
-            memcpy(entries, p->entries, p->entry_count * sizeof *entries);
-        p->entries = entries;
-        p->entry_cap = cap;
-    }
+    struct profile_entry *entries =
+        arena_grow(d->a, p->entries, p->entry_count, &p->entry_cap, 16, sizeof *entries);
+    if (entries == NULL)
+        return -ENOMEM;
+    p->entries = entries;
     if (str_has_nul(entry.text))
         return err_set(d->e, ERR_INVALID_PARAMS, "path contains a NUL byte");
     int r = profile_count_text(d, entry.text.n);

@@ -24,20 +24,6 @@ struct profile_maker {
     size_t text;    /* bytes of the paths of entries and globs so far */
 };
 
-/* An array of at least count + 1 elements of `size`, the old ones copied. NULL without memory. */
-static void *make_room(struct profile_maker *m, void *old, size_t count, size_t *cap, size_t size) {
-    if (count < *cap)
-        return old;
-    size_t n = MAX(2 * *cap, 16u);
-    void *array = arena_calloc(m->a, n, size);
-    if (array == NULL)
-        return NULL;
-    if (count > 0)
-        memcpy(array, old, count * size);
-    *cap = n;
-    return array;
-}
-
 static int make_too_large(struct profile_maker *m) {
     return err_set(m->e, ERR_INVALID_PARAMS, "the sandbox has more than %d entries",
                    PLAN_ENTRIES_MAX);
@@ -64,7 +50,7 @@ static int make_add(struct profile_maker *m, const char *path, enum plan_access 
     if (r < 0)
         return r;
     struct plan_entry *entries =
-        make_room(m, m->entries, m->entry_count, &m->entry_cap, sizeof *entries);
+        arena_grow(m->a, m->entries, m->entry_count, &m->entry_cap, 16, sizeof *entries);
     if (entries == NULL)
         return -ENOMEM;
     m->entries = entries;
@@ -239,7 +225,8 @@ static int make_add_glob(struct profile_maker *m, struct str text, size_t fixed)
     int r = make_count_text(m, text.n + 16);
     if (r < 0)
         return r;
-    struct plan_glob *globs = make_room(m, m->globs, m->glob_count, &m->glob_cap, sizeof *globs);
+    struct plan_glob *globs =
+        arena_grow(m->a, m->globs, m->glob_count, &m->glob_cap, 16, sizeof *globs);
     const char *pattern = arena_strdup(m->a, text);
     if (globs == NULL || pattern == NULL)
         return -ENOMEM;

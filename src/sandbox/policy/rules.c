@@ -6,16 +6,10 @@ struct rules_rule *rules_add(struct rules *r, const char *path, enum plan_access
                              const struct stat *st) {
     if (r->count == RULES_MAX)
         return NULL;
-    if (r->count == r->cap) {
-        size_t cap = MAX((size_t)64, r->cap * 2);
-        struct rules_rule *list = arena_calloc(r->a, cap, sizeof *list);
-        if (list == NULL)
-            return NULL;
-        if (r->count > 0)
-            memcpy(list, r->list, r->count * sizeof *list);
-        r->list = list;
-        r->cap = cap;
-    }
+    struct rules_rule *list = arena_grow(r->a, r->list, r->count, &r->cap, 64, sizeof *list);
+    if (list == NULL)
+        return NULL;
+    r->list = list;
     struct rules_rule *rule = &r->list[r->count++];
     *rule = (struct rules_rule){
         .path = path,
