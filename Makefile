@@ -1,4 +1,4 @@
-# Thin front end of meson. `make help` lists the targets.
+# Thin front end of meson and tests/run. `make help` lists the targets.
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -18,7 +18,7 @@ VERIFY_ARGS ?=
 MESON_SETUP = meson setup --prefix=$(PREFIX)
 NINJA = ninja --quiet
 
-.PHONY: all run check test verify conform real-client bench fuzz soak peers planted lint format install dist-static clean help FORCE
+.PHONY: all run check test verify conform real-client bench fuzz soak peers planted lint format hooks install dist-static clean help FORCE
 
 all: build/exec-server ## build the program at build/exec-server (default)
 
@@ -48,7 +48,7 @@ verify: ## run every suite in full, resumable (SUITES="conform soak" for some)
 	@tests/run build
 	@tests/verify/run $(VERIFY_ARGS) $(SUITES)
 
-conform: ## the same exchanges with the reference and with ours, all differences explained
+conform: ## compare exchanges with the reference's; every difference is explained
 	@tools/deps build test
 	@$(MAKE) --no-print-directory build/exec-server
 	@reference=$$(tools/reference) && set -- --server build/exec-server --reference "$$reference" && \
@@ -71,27 +71,34 @@ fuzz: ## run every fuzz target for FUZZ_SECONDS (60)
 	@tools/deps build fuzz
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run fuzz
 
-soak: ## mixed load with faults for SOAK_SECONDS (300), then a look at what is left
+soak: ## mixed load with faults for SOAK_SECONDS (300), then a check for leaks
 	@tools/deps build test
 	@$(MAKE) --no-print-directory build/exec-server
 	@tests/soak/run --seconds $(SOAK_SECONDS) $(SOAK_ARGS)
 
-peers: ## foreign WebSocket and HTTP clients and proxies
+peers: ## test with WebSocket and HTTP clients and proxies of others
 	@tools/deps build test
 	@tests/run peers
 
-planted: ## build faults in, and see that the checks notice (PLANTED_ARGS=--list)
+planted: ## build faults in; the checks must notice each (PLANTED_ARGS=--list)
 	@tools/deps build test
 	@tools/deps fuzz || true
 	@tests/planted/run $(PLANTED_ARGS)
 
-lint: ## check format, layers, spelling, and what the analysers say
-	@tools/deps lint
+lint: ## check format, layers, names, spelling, subjects, and what the analysers say
+	@tools/deps build lint
 	@tools/lint
 
 format: ## rewrite the C files in the house format
 	@tools/deps lint
 	@tools/lint --format
+
+hooks: ## let git check the subject of each commit in this clone
+	@hook="$$(git rev-parse --git-path hooks)/commit-msg" && \
+	if [ -e "$$hook" ] && ! grep -q check-subject "$$hook"; then \
+	    echo "$$hook exists; let it call tools/check-subject with its argument" >&2; exit 1; \
+	fi && mkdir -p "$${hook%/*}" && \
+	printf '#!/bin/sh\nexec tools/check-subject "$$1"\n' >"$$hook" && chmod +x "$$hook"
 
 install: all ## install program, manual page, documents (DESTDIR, PREFIX)
 	@meson configure build --prefix=$(PREFIX)
