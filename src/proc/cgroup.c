@@ -65,7 +65,7 @@ static int cgroup_move_all(const char *base, const char *leaf) {
     _cleanup_free_ char *line = NULL;
     size_t cap = 0;
     int moved = 0, r = 0;
-    for (ssize_t n; r == 0 && (n = getline(&line, &cap, f)) > 0; moved++) {
+    for (; r == 0 && getline(&line, &cap, f) > 0; moved++) {
         line[strcspn(line, "\n")] = '\0';
         r = cgroup_write(leaf, "cgroup.procs", line);
         if (r == -ESRCH)

@@ -88,7 +88,7 @@ static void events_command(struct process *j) {
     struct audit *a = &j->host->ops->audit;
     const struct process_command *c = &j->command;
     struct audit_argv argv;
-    if (c->argv == NULL)
+    if (c->argv == NULL || c->argv[0] == NULL)
         return;
     audit_argv_begin(a, &argv);
     for (char *const *arg = c->argv; *arg != NULL; arg++)

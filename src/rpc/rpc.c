@@ -314,7 +314,7 @@ static enum rpc_outcome rpc_execute(struct rpc_call *c, struct rpc_params *param
     const struct rpc_host *h = c->peer->host;
     const struct rpc_method *m = params->method;
     c->method = m != NULL ? (size_t)(m - h->methods) : h->method_count;
-    if (params->r < 0) {
+    if (params->r < 0 || m == NULL) {
         *e = params->e;
         params->e = ERR_INIT;
         return RPC_ERROR;

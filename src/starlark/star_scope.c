@@ -111,6 +111,7 @@ static void scope_guess(struct scope_guess *g, struct str name) {
 }
 
 static bool scope_fail(struct scope *c, const struct star_node *n) {
+    struct star *s = c->s;
     struct scope_guess g = {.wanted = n->name, .distance = 3};
     for (const struct scope *at = c; at != NULL; at = at->up) {
         for (size_t i = 0; i < at->n && i < 1000; i++)
@@ -118,11 +119,11 @@ static bool scope_fail(struct scope *c, const struct star_node *n) {
     }
     for (const struct star_native *f = star_globals; f->name != NULL; f++)
         scope_guess(&g, str_of(f->name));
-    for (size_t i = 0; i < c->s->native_count; i++)
-        scope_guess(&g, str_of(c->s->natives[i].name));
+    for (size_t i = 0; i < s->native_count; i++)
+        scope_guess(&g, str_of(s->natives[i].name));
     if (g.best.p == NULL)
-        return star_fail_at(c->s, n->span, "Variable `%.*s` not found", (int)n->name.n, n->name.p);
-    return star_fail_at(c->s, n->span, "Variable `%.*s` not found, did you mean `%.*s`?",
+        return star_fail_at(s, n->span, "Variable `%.*s` not found", (int)n->name.n, n->name.p);
+    return star_fail_at(s, n->span, "Variable `%.*s` not found, did you mean `%.*s`?",
                         (int)n->name.n, n->name.p, (int)g.best.n, g.best.p);
 }
 
@@ -160,11 +161,11 @@ static bool scope_collect(struct scope *c, const struct star_node *n) {
 /* -- uses -- */
 
 static bool scope_use(struct scope *c, struct star_node *n) {
+    struct star *s = c->s;
     unsigned up = 0;
     for (const struct scope *at = c; at != NULL; at = at->up, up++) {
-        const struct scope_name *name =
-            star_work(c->s, at->n / 16) ? scope_find(at, n->name) : NULL;
-        if (c->s->failed)
+        const struct scope_name *name = star_work(s, at->n / 16) ? scope_find(at, n->name) : NULL;
+        if (s->failed)
             return false;
         if (name == NULL)
             continue;
@@ -172,8 +173,8 @@ static bool scope_use(struct scope *c, struct star_node *n) {
         n->slot = name->slot;
         return true;
     }
-    n->value = scope_builtin(c->s, n->name);
-    return n->value != NULL || (!c->s->failed && scope_fail(c, n));
+    n->value = scope_builtin(s, n->name);
+    return n->value != NULL || (!s->failed && scope_fail(c, n));
 }
 
 static bool scope_visit_items(struct scope *c, struct star_node *n) {

@@ -336,7 +336,6 @@ bool star_value_hash(struct star *s, const struct star_value *v, uint64_t *out) 
     case STAR_INT:
     case STAR_FLOAT: {
         double d = star_value_to_real(v);
-        h = 2;
         memcpy(out, &d, sizeof d);
         h = d == 0 ? 0 : *out * 0x9E3779B97F4A7C15u;
         break;

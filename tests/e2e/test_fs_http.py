@@ -8,12 +8,11 @@ import signal
 import socket
 import stat
 import subprocess
-import time
 from urllib.parse import quote
 
 import pytest
 
-from harness import acl, procfs
+from harness import acl
 from harness.files import MIB, TEXTS, Files, uri
 from harness.fleet import Fleet
 from harness.http import Ended, Http, receive

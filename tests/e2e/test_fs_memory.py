@@ -11,8 +11,8 @@ from harness.files import MIB, Files, uri
 from harness.resting import wait_rest
 from harness.rpc import b64
 from harness.settings import SANITIZED
-from harness.waiting import until, writable
-from harness.ws import TEXT, Closed, frame
+from harness.waiting import writable
+from harness.ws import TEXT, frame
 
 
 def address_space(pid):

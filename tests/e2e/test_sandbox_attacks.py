@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.sandbox import (  # pylint: disable=unused-import
-    BUSY, DENIED, PROTECTED, READ_ONLY, place, servers, user)
+from harness import sandbox
+from harness.sandbox import BUSY, DENIED, PROTECTED, READ_ONLY
 from harness.settings import BINARY, PATIENCE
+
+place, servers, user = sandbox.place, sandbox.servers, sandbox.user  # fixtures
 
 RUN = Path(BINARY).parent / "tests" / "sandbox" / "sandbox-run"
 MARK = 1163412802  # modification time of a directory that holds a place
