@@ -41,25 +41,25 @@ static void attach_gap(struct attach *a, uint64_t next) {
 
 /* Delivers the next event, if there is one. Whether there was. */
 static bool attach_step(struct attach *a) {
-    const struct process *j = a->process;
-    const struct proc *p = &j->proc;
-    size_t i = outlog_find(&p->log, a->seen);
-    const struct outlog_chunk *c = i < p->log.count ? outlog_at(&p->log, i) : NULL;
+    const struct process *p = a->process;
+    const struct proc *proc = &p->proc;
+    size_t i = outlog_find(&proc->log, a->seen);
+    const struct outlog_chunk *c = i < proc->log.count ? outlog_at(&proc->log, i) : NULL;
     uint64_t next = c ? c->seq : UINT64_MAX;
-    if (p->exited_seq > a->seen)
-        next = MIN(next, p->exited_seq);
-    if (p->closed_seq > a->seen)
-        next = MIN(next, p->closed_seq);
+    if (proc->exited_seq > a->seen)
+        next = MIN(next, proc->exited_seq);
+    if (proc->closed_seq > a->seen)
+        next = MIN(next, proc->closed_seq);
     if (next == UINT64_MAX)
         return false;
     if (next > a->seen + 1)
         attach_gap(a, next);
     if (c != NULL && c->seq == next)
-        notify_output(attach_to(a), j, next, c->stream, process_wait_chunk_bytes(j, c), c->len);
-    else if (next == p->exited_seq)
-        notify_exited(attach_to(a), j, next);
+        notify_output(attach_to(a), p, next, c->stream, process_wait_chunk_bytes(p, c), c->len);
+    else if (next == proc->exited_seq)
+        notify_exited(attach_to(a), p, next);
     else
-        notify_closed(attach_to(a), j, next);
+        notify_closed(attach_to(a), p, next);
     a->seen = next;
     a->told = true;
     return true;
@@ -80,8 +80,8 @@ static void attach_on_start(struct loop_task *t) {
     attach_pump(container_of(t, struct attach, start));
 }
 
-void attach_wake(struct process *j) {
-    list_for_each(n, &j->views) {
+void attach_wake(struct process *p) {
+    list_for_each(n, &p->views) {
         struct attach *a = list_entry(n, struct attach, node);
         if (!a->start.queued)
             attach_pump(a);
@@ -94,10 +94,10 @@ void attach_resume(struct session *s) {
     }
 }
 
-void attach_end_job(struct process *j) {
-    for (struct list *n; (n = list_first(&j->views)) != NULL;) {
+void attach_end_process(struct process *p) {
+    for (struct list *n; (n = list_first(&p->views)) != NULL;) {
         struct attach *a = list_entry(n, struct attach, node);
-        notify_event(attach_to(a), j, "process/detached", (struct str){NULL, 0});
+        notify_event(attach_to(a), p, "process/detached", (struct str){NULL, 0});
         attach_free(a);
     }
 }
@@ -146,23 +146,23 @@ static struct process *attach_find(struct process_host *host, const struct attac
         err_about(e, ERR_INVALID_REQUEST, "unknown session id ", p->session_id, "");
         return NULL;
     }
-    struct process *j = process_find(container_of(n, struct session, node), p->process_id);
-    if (j == NULL)
+    struct process *found = process_find(container_of(n, struct session, node), p->process_id);
+    if (found == NULL)
         err_about(e, ERR_INVALID_REQUEST, "unknown process id ", p->process_id, "");
-    return j;
+    return found;
 }
 
 enum rpc_outcome attach_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
     const struct attach_params *p = params;
     struct process_host *host = ((struct session *)c->peer->user)->host;
     struct session *viewer = c->peer->user;
-    struct process *j = attach_find(host, p, e);
-    if (j == NULL)
+    struct process *process = attach_find(host, p, e);
+    if (process == NULL)
         return RPC_ERROR;
-    if (attach_count(&j->views) >= ATTACH_PER_JOB ||
+    if (attach_count(&process->views) >= ATTACH_PER_PROCESS ||
         attach_count(&viewer->views) >= ATTACH_PER_SESSION) {
         err_set(e, ERR_INVALID_REQUEST,
-                "too many viewers (limit %d per process, %d per connection)", ATTACH_PER_JOB,
+                "too many viewers (limit %d per process, %d per connection)", ATTACH_PER_PROCESS,
                 ATTACH_PER_SESSION);
         return RPC_ERROR;
     }
@@ -171,13 +171,13 @@ enum rpc_outcome attach_run(struct rpc_call *c, void *params, struct buf *result
         err_os(e, ERR_INTERNAL, ENOMEM);
         return RPC_ERROR;
     }
-    *a = (struct attach){.process = j, .viewer = viewer, .id = ++host->last_attach_id};
+    *a = (struct attach){.process = process, .viewer = viewer, .id = ++host->last_attach_id};
     a->seen = p->after;
     a->start.fn = attach_on_start;
-    list_append(&j->views, &a->node);
+    list_append(&process->views, &a->node);
     list_append(&viewer->views, &a->view);
     loop_defer(host->loop, &a->start);
-    events_attach(c, j);
+    events_attach(c, process);
     return rpc_done(result, buf_putf(result, "{\"attachId\":%" PRIu64 "}", a->id));
 }
 

@@ -4,22 +4,22 @@
  *
  * A viewer never holds up the process: it has no gate. It reads the retained output at the pace of
  * its own connection, through a cursor; what was evicted before it got there is reported as a gap.
- * Maxima: ATTACH_PER_JOB viewers of a process, ATTACH_PER_SESSION views of a session.
+ * Maxima: ATTACH_PER_PROCESS viewers of a process, ATTACH_PER_SESSION views of a session.
  */
 
 #include "process/process.h"
 
-#define ATTACH_PER_JOB 16
+#define ATTACH_PER_PROCESS 16
 #define ATTACH_PER_SESSION 64
 
 /* There is news of the process: viewers whose connections have room hear it. */
-void attach_wake(struct process *j);
+void attach_wake(struct process *p);
 
 /* The connection of `s` has room again. */
 void attach_resume(struct session *s);
 
 /* The process leaves the table: its viewers are told, unless they have seen it close. */
-void attach_end_job(struct process *j);
+void attach_end_process(struct process *p);
 
 /* The connection of `s` is gone. */
 void attach_end_session(struct session *s);

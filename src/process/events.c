@@ -16,17 +16,17 @@ struct ops_who events_who(const struct conn *c, const struct session *s) {
 }
 
 /* Begins a line about a process on behalf of a connection (NULL: nobody's). */
-static void events_begin(const struct process *j, const struct conn *c, const char *event) {
-    struct ops *o = j->host->ops;
-    struct ops_who who = events_who(c, j->session);
-    who.session = j->session_name;
+static void events_begin(const struct process *p, const struct conn *c, const char *event) {
+    struct ops *o = p->host->ops;
+    struct ops_who who = events_who(c, p->session);
+    who.session = p->session_name;
     audit_begin(&o->audit, event);
     ops_put_who(o, &who);
-    audit_json(&o->audit, "processId", j->id_json);
+    audit_json(&o->audit, "processId", p->id_json);
 }
 
-static bool events_logged(const struct process *j) {
-    return audit_enabled(&j->host->ops->audit);
+static bool events_logged(const struct process *p) {
+    return audit_enabled(&p->host->ops->audit);
 }
 
 /* -- connections -- */
@@ -84,9 +84,9 @@ void events_refused(const struct rpc_call *c, const struct start_params *p, cons
 }
 
 /* What was to be run, of the start that has just been decided. */
-static void events_command(struct process *j) {
-    struct audit *a = &j->host->ops->audit;
-    const struct process_command *c = &j->command;
+static void events_command(struct process *p) {
+    struct audit *a = &p->host->ops->audit;
+    const struct process_command *c = &p->command;
     struct audit_argv argv;
     if (c->argv == NULL || c->argv[0] == NULL)
         return;
@@ -97,34 +97,34 @@ static void events_command(struct process *j) {
     if (strcmp(c->program, c->argv[0]) != 0) /* arg0 was given */
         audit_text(a, "program", str_of(c->program), OPS_TEXT_MAX);
     audit_text(a, "cwd", str_of(c->cwd), OPS_TEXT_MAX);
-    audit_flag(a, "tty", j->proc.tty);
-    if (j->confined)
+    audit_flag(a, "tty", p->proc.tty);
+    if (p->confined)
         audit_flag(a, "sandboxed", true);
 }
 
-static const struct conn *events_owner(const struct process *j) {
-    const struct rpc_peer *p = j->session != NULL ? j->session->peer : NULL;
+static const struct conn *events_owner(const struct process *process) {
+    const struct rpc_peer *p = process->session != NULL ? process->session->peer : NULL;
     return p != NULL ? p->conn : NULL;
 }
 
-void events_started(struct process *j) {
-    j->host->ops->metrics.starts++;
-    if (!events_logged(j))
+void events_started(struct process *p) {
+    p->host->ops->metrics.starts++;
+    if (!events_logged(p))
         return;
-    events_begin(j, events_owner(j), "start");
-    audit_number(&j->host->ops->audit, "pid", j->proc.pid);
-    events_command(j);
-    audit_end(&j->host->ops->audit);
+    events_begin(p, events_owner(p), "start");
+    audit_number(&p->host->ops->audit, "pid", p->proc.pid);
+    events_command(p);
+    audit_end(&p->host->ops->audit);
 }
 
-void events_failed(struct process *j, const char *reason) {
-    j->host->ops->metrics.starts_failed++;
-    if (!events_logged(j))
+void events_failed(struct process *p, const char *reason) {
+    p->host->ops->metrics.starts_failed++;
+    if (!events_logged(p))
         return;
-    events_begin(j, events_owner(j), "failed");
-    events_command(j);
-    audit_text(&j->host->ops->audit, "reason", str_of(reason), OPS_TEXT_MAX);
-    audit_end(&j->host->ops->audit);
+    events_begin(p, events_owner(p), "failed");
+    events_command(p);
+    audit_text(&p->host->ops->audit, "reason", str_of(reason), OPS_TEXT_MAX);
+    audit_end(&p->host->ops->audit);
 }
 
 /* -- ends -- */
@@ -135,61 +135,61 @@ static void events_signal_name(struct audit *a, int signo) {
     audit_text(a, "signal", str_of(name), sizeof name);
 }
 
-void events_exited(struct process *j) {
-    struct audit *a = &j->host->ops->audit;
-    const struct proc *p = &j->proc;
-    if (j->exit_reported || !p->reaped || p->pid == 0)
+void events_exited(struct process *p) {
+    struct audit *a = &p->host->ops->audit;
+    const struct proc *proc = &p->proc;
+    if (p->exit_reported || !proc->reaped || proc->pid == 0)
         return;
-    j->exit_reported = true;
-    enum metrics_exit kind = p->signal != 0      ? METRICS_SIGNAL
-                             : p->exit_code != 0 ? METRICS_FAILURE
-                                                 : METRICS_SUCCESS;
-    j->host->ops->metrics.exits[kind]++;
-    j->host->ops->metrics.timeouts += p->timed_out;
-    if (!events_logged(j))
+    p->exit_reported = true;
+    enum metrics_exit kind = proc->signal != 0      ? METRICS_SIGNAL
+                             : proc->exit_code != 0 ? METRICS_FAILURE
+                                                    : METRICS_SUCCESS;
+    p->host->ops->metrics.exits[kind]++;
+    p->host->ops->metrics.timeouts += proc->timed_out;
+    if (!events_logged(p))
         return;
     _cleanup_buf_ struct buf resources = BUF_INIT(512);
-    events_begin(j, NULL, "exit");
-    audit_number(a, "pid", p->pid);
-    audit_number(a, "exitCode", p->exit_code);
-    if (p->signal != 0)
-        events_signal_name(a, p->signal);
-    if (p->timed_out)
+    events_begin(p, NULL, "exit");
+    audit_number(a, "pid", proc->pid);
+    audit_number(a, "exitCode", proc->exit_code);
+    if (proc->signal != 0)
+        events_signal_name(a, proc->signal);
+    if (proc->timed_out)
         audit_flag(a, "timedOut", true);
-    if (j->sandbox_denied)
+    if (p->sandbox_denied)
         audit_flag(a, "sandboxDenied", true);
-    if (process_json_put_resources(p, &resources) == 0)
+    if (process_json_put_resources(proc, &resources) == 0)
         audit_json(a, "resources", buf_str(&resources));
     audit_end(a);
 }
 
 /* -- requests -- */
 
-void events_signal(const struct rpc_call *c, const struct process *j, int signo) {
-    if (!events_logged(j))
+void events_signal(const struct rpc_call *c, const struct process *p, int signo) {
+    if (!events_logged(p))
         return;
-    events_begin(j, c->peer->conn, "signal");
-    events_signal_name(&j->host->ops->audit, signo);
-    audit_end(&j->host->ops->audit);
+    events_begin(p, c->peer->conn, "signal");
+    events_signal_name(&p->host->ops->audit, signo);
+    audit_end(&p->host->ops->audit);
 }
 
-void events_terminate(const struct rpc_call *c, const struct process *j, uint64_t grace_ms) {
-    struct audit *a = &j->host->ops->audit;
-    if (!events_logged(j))
+void events_terminate(const struct rpc_call *c, const struct process *p, uint64_t grace_ms) {
+    struct audit *a = &p->host->ops->audit;
+    if (!events_logged(p))
         return;
-    events_begin(j, c->peer->conn, "terminate");
+    events_begin(p, c->peer->conn, "terminate");
     audit_text(a, "mode", grace_ms > 0 ? STR_LIT("graceful") : STR_LIT("force"), OPS_TEXT_MAX);
     if (grace_ms > 0)
         audit_number(a, "timeoutMs", (int64_t)MIN(grace_ms, (uint64_t)INT64_MAX));
     audit_end(a);
 }
 
-void events_write(const struct rpc_call *c, const struct process *j, size_t n, bool closing,
+void events_write(const struct rpc_call *c, const struct process *p, size_t n, bool closing,
                   const char *status) {
-    struct audit *a = &j->host->ops->audit;
-    if (!events_logged(j))
+    struct audit *a = &p->host->ops->audit;
+    if (!events_logged(p))
         return;
-    events_begin(j, c->peer->conn, "write");
+    events_begin(p, c->peer->conn, "write");
     audit_number(a, "bytes", (int64_t)n);
     if (closing)
         audit_flag(a, "closeStdin", true);
@@ -197,11 +197,11 @@ void events_write(const struct rpc_call *c, const struct process *j, size_t n, b
     audit_end(a);
 }
 
-void events_attach(const struct rpc_call *c, const struct process *j) {
-    if (!events_logged(j))
+void events_attach(const struct rpc_call *c, const struct process *p) {
+    if (!events_logged(p))
         return;
     const struct session *viewer = c->peer->user;
-    events_begin(j, c->peer->conn, "attach");
-    audit_text(&j->host->ops->audit, "viewer", str_of(viewer->id), OPS_SESSION_LOGGED);
-    audit_end(&j->host->ops->audit);
+    events_begin(p, c->peer->conn, "attach");
+    audit_text(&p->host->ops->audit, "viewer", str_of(viewer->id), OPS_SESSION_LOGGED);
+    audit_end(&p->host->ops->audit);
 }

@@ -27,22 +27,22 @@ void events_disconnected(struct ops *o, const struct conn *c);
 void events_refused(const struct rpc_call *c, const struct start_params *p, const struct err *e);
 
 /* The command runs; call while the strings of its start are there. */
-void events_started(struct process *j);
+void events_started(struct process *p);
 
 /* The command could not be run; as above. */
-void events_failed(struct process *j, const char *reason);
+void events_failed(struct process *p, const char *reason);
 
 /* Its leader has ended; further calls for the same process do nothing. */
-void events_exited(struct process *j);
+void events_exited(struct process *p);
 
-void events_signal(const struct rpc_call *c, const struct process *j, int signo);
+void events_signal(const struct rpc_call *c, const struct process *p, int signo);
 
 /* A terminate is about to be carried out. */
-void events_terminate(const struct rpc_call *c, const struct process *j, uint64_t grace_ms);
+void events_terminate(const struct rpc_call *c, const struct process *p, uint64_t grace_ms);
 
 /* n bytes for its stdin; `closing`: it is to end behind them. `status` as the client hears it. */
-void events_write(const struct rpc_call *c, const struct process *j, size_t n, bool closing,
+void events_write(const struct rpc_call *c, const struct process *p, size_t n, bool closing,
                   const char *status);
 
 /* A connection begins to watch a process. */
-void events_attach(const struct rpc_call *c, const struct process *j);
+void events_attach(const struct rpc_call *c, const struct process *p);

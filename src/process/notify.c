@@ -13,8 +13,8 @@ const char *notify_stream_name(enum outlog_stream stream) {
     return names[stream];
 }
 
-struct notify_to notify_owner(const struct process *j) {
-    const struct rpc_peer *p = j->session->peer;
+struct notify_to notify_owner(const struct process *process) {
+    const struct rpc_peer *p = process->session->peer;
     return (struct notify_to){p ? p->conn : NULL, 0};
 }
 
@@ -23,29 +23,29 @@ static char *notify_put(char *dst, struct str s) {
 }
 
 /* Room for `{"method":METHOD,"params":{"processId":ID`, a middle, n bytes and a tail; or NULL. */
-static char *notify_begin(struct notify_to to, const struct process *j, const char *method,
+static char *notify_begin(struct notify_to to, const struct process *process, const char *method,
                           size_t rest, size_t *total) {
     char head[96];
     int n = snprintf(head, sizeof head, "{\"method\":\"%s\",\"params\":{", method);
     if (to.attach_id != 0)
         n += snprintf(head + n, sizeof head - (size_t)n, "\"attachId\":%" PRIu64 ",", to.attach_id);
     n += snprintf(head + n, sizeof head - (size_t)n, "\"processId\":");
-    *total = (size_t)n + j->id_json.n + rest;
+    *total = (size_t)n + process->id_json.n + rest;
     char *p = to.conn ? conn_reserve(to.conn, *total) : NULL;
     if (p == NULL)
         return NULL;
     p = notify_put(p, (struct str){head, (size_t)n});
-    return notify_put(p, j->id_json);
+    return notify_put(p, process->id_json);
 }
 
-void notify_output(struct notify_to to, const struct process *j, uint64_t seq,
+void notify_output(struct notify_to to, const struct process *process, uint64_t seq,
                    enum outlog_stream stream, const char *data, size_t n) {
     char mid[96];
     size_t total;
     int mid_n = snprintf(mid, sizeof mid, ",\"seq\":%" PRIu64 ",\"stream\":\"%s\",\"chunk\":\"",
                          seq, notify_stream_name(stream));
-    char *p =
-        notify_begin(to, j, "process/output", (size_t)mid_n + base64_encoded_len(n) + 3, &total);
+    char *p = notify_begin(to, process, "process/output", (size_t)mid_n + base64_encoded_len(n) + 3,
+                           &total);
     if (p == NULL)
         return;
     p = notify_put(p, (struct str){mid, (size_t)mid_n});
@@ -54,10 +54,10 @@ void notify_output(struct notify_to to, const struct process *j, uint64_t seq,
     conn_commit(to.conn, total);
 }
 
-void notify_event(struct notify_to to, const struct process *j, const char *method,
+void notify_event(struct notify_to to, const struct process *process, const char *method,
                   struct str rest) {
     size_t total;
-    char *p = notify_begin(to, j, method, rest.n + 2, &total);
+    char *p = notify_begin(to, process, method, rest.n + 2, &total);
     if (p == NULL)
         return;
     p = notify_put(p, rest);
@@ -65,39 +65,39 @@ void notify_event(struct notify_to to, const struct process *j, const char *meth
     conn_commit(to.conn, total);
 }
 
-void notify_exited(struct notify_to to, const struct process *j, uint64_t seq) {
+void notify_exited(struct notify_to to, const struct process *p, uint64_t seq) {
     _cleanup_buf_ struct buf rest = BUF_INIT(1024);
     int r = buf_putf(&rest, ",\"seq\":%" PRIu64 ",\"exitCode\":%d,\"sandboxDenied\":%s", seq,
-                     j->proc.exit_code, j->sandbox_denied ? "true" : "false");
+                     p->proc.exit_code, p->sandbox_denied ? "true" : "false");
     if (r == 0)
-        r = process_json_put_extra(&j->proc, "timedOut", &rest);
+        r = process_json_put_extra(&p->proc, "timedOut", &rest);
     if (r == 0)
         r = buf_putz(&rest, ",\"resources\":");
     if (r == 0)
-        r = process_json_put_resources(&j->proc, &rest);
+        r = process_json_put_resources(&p->proc, &rest);
     if (r == 0)
-        notify_event(to, j, "process/exited", buf_str(&rest));
+        notify_event(to, p, "process/exited", buf_str(&rest));
     else if (to.conn != NULL) /* an event must never be missing */
         conn_end(to.conn, 1011, "out of memory");
 }
 
-void notify_closed(struct notify_to to, const struct process *j, uint64_t seq) {
+void notify_closed(struct notify_to to, const struct process *p, uint64_t seq) {
     char rest[32];
     int n = snprintf(rest, sizeof rest, ",\"seq\":%" PRIu64, seq);
-    notify_event(to, j, "process/closed", (struct str){rest, (size_t)n});
+    notify_event(to, p, "process/closed", (struct str){rest, (size_t)n});
 }
 
-void notify_started(struct process *j) {
+void notify_started(struct process *p) {
     char rest[64];
-    int n = snprintf(rest, sizeof rest, ",\"pid\":%d,\"startedAtMs\":%" PRId64, (int)j->proc.pid,
-                     j->proc.started_ms);
-    if (j->session->wants_started)
-        notify_event(notify_owner(j), j, "process/started", (struct str){rest, (size_t)n});
+    int n = snprintf(rest, sizeof rest, ",\"pid\":%d,\"startedAtMs\":%" PRId64, (int)p->proc.pid,
+                     p->proc.started_ms);
+    if (p->session->wants_started)
+        notify_event(notify_owner(p), p, "process/started", (struct str){rest, (size_t)n});
 }
 
-void notify_failed(struct process *j, const char *message) {
+void notify_failed(struct process *p, const char *message) {
     _cleanup_buf_ struct buf rest = BUF_INIT(ERR_MSG_MAX * 6 + 64);
-    if (j->session->wants_failed && buf_putz(&rest, ",\"message\":") == 0 &&
+    if (p->session->wants_failed && buf_putz(&rest, ",\"message\":") == 0 &&
         jsonw_str(&rest, str_of(message)) == 0)
-        notify_event(notify_owner(j), j, "process/failed", buf_str(&rest));
+        notify_event(notify_owner(p), p, "process/failed", buf_str(&rest));
 }

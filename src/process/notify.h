@@ -10,20 +10,20 @@ struct notify_to {
 };
 
 /* The connection the process's session is attached to. */
-struct notify_to notify_owner(const struct process *j);
+struct notify_to notify_owner(const struct process *p);
 
-void notify_output(struct notify_to to, const struct process *j, uint64_t seq,
+void notify_output(struct notify_to to, const struct process *p, uint64_t seq,
                    enum outlog_stream stream, const char *data, size_t n);
-void notify_exited(struct notify_to to, const struct process *j, uint64_t seq);
-void notify_closed(struct notify_to to, const struct process *j, uint64_t seq);
+void notify_exited(struct notify_to to, const struct process *p, uint64_t seq);
+void notify_closed(struct notify_to to, const struct process *p, uint64_t seq);
 
 /* {"method":METHOD,"params":{["attachId":..,]"processId":ID REST}}; rest starts with a comma. */
-void notify_event(struct notify_to to, const struct process *j, const char *method,
+void notify_event(struct notify_to to, const struct process *p, const char *method,
                   struct str rest);
 
 /* Without a sequence number, only for a client that asked for them in `initialize`. */
-void notify_started(struct process *j);
-void notify_failed(struct process *j, const char *message);
+void notify_started(struct process *p);
+void notify_failed(struct process *p, const char *message);
 
 /* "stdout", "stderr" or "pty". */
 const char *notify_stream_name(enum outlog_stream stream);

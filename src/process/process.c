@@ -19,38 +19,38 @@ struct process *process_find(const struct session *s, struct str id) {
 }
 
 struct process *process_of_call(const struct rpc_call *c, struct str id, struct err *e) {
-    struct process *j = process_find(c->peer->user, id);
-    bool starting = j != NULL && j->proc.state == PROC_STARTING;
-    if (j != NULL && !starting)
-        return j;
-    err_about(e, ERR_INVALID_REQUEST, j ? "process id " : "unknown process id ", id,
+    struct process *p = process_find(c->peer->user, id);
+    bool starting = p != NULL && p->proc.state == PROC_STARTING;
+    if (p != NULL && !starting)
+        return p;
+    err_about(e, ERR_INVALID_REQUEST, p ? "process id " : "unknown process id ", id,
               starting ? " is starting" : "");
     return NULL;
 }
 
-static void process_unlist(struct process *j) {
-    if (!j->listed)
+static void process_unlist(struct process *p) {
+    if (!p->listed)
         return;
-    j->listed = false;
-    if (j->proc.state != PROC_CLOSED)
-        j->session->running--;
-    attach_end_job(j);
-    list_remove(&j->order);
-    hash_remove(&j->session->processes, &j->node);
+    p->listed = false;
+    if (p->proc.state != PROC_CLOSED)
+        p->session->running--;
+    attach_end_process(p);
+    list_remove(&p->order);
+    hash_remove(&p->session->processes, &p->node);
 }
 
-void process_expire(struct process *j) {
-    process_retain_drop(j);
-    process_wait_expire(j);
-    process_wait_drop(j);
-    process_write_drop(j);
-    process_unlist(j);
-    if (proc_is_gone(&j->proc)) {
-        process_free(j);
+void process_expire(struct process *p) {
+    process_retain_drop(p);
+    process_wait_expire(p);
+    process_wait_drop(p);
+    process_write_drop(p);
+    process_unlist(p);
+    if (proc_is_gone(&p->proc)) {
+        process_free(p);
         return;
     }
-    proc_abandon(&j->proc, false, false);
-    list_append(&j->session->leftovers, &j->link);
+    proc_abandon(&p->proc, false, false);
+    list_append(&p->session->leftovers, &p->link);
 }
 
 static void process_on_retention(struct loop_timer *t) {
@@ -59,104 +59,104 @@ static void process_on_retention(struct loop_timer *t) {
 
 /* -- what the process says -- */
 
-static void process_refuse_start(struct process *j, struct rpc_call *c, int error) {
+static void process_refuse_start(struct process *p, struct rpc_call *c, int error) {
     _cleanup_err_ struct err e = ERR_INIT;
-    int step = j->proc.child.sup->failed_limit;
-    if (j->proc.refusal.code != 0)
-        err_about(&e, j->proc.refusal.code, "", err_str(&j->proc.refusal), "");
+    int step = p->proc.child.sup->failed_limit;
+    if (p->proc.refusal.code != 0)
+        err_about(&e, p->proc.refusal.code, "", err_str(&p->proc.refusal), "");
     else if (step >= 0)
         err_set(&e, ERR_INTERNAL, "cannot set limits.%s: %s (os error %d)",
                 limits_name((enum limits_kind)step), err_os_text(error), error);
     else
         err_os(&e, ERR_INTERNAL, error);
-    events_failed(j, err_msg(&e));
+    events_failed(p, err_msg(&e));
     rpc_fail(c, &e);
-    notify_failed(j, err_msg(&e));
+    notify_failed(p, err_msg(&e));
 }
 
-static void process_confirm_start(struct process *j, struct rpc_call *c) {
+static void process_confirm_start(struct process *p, struct rpc_call *c) {
     if (c->peer == NULL) {
         rpc_forget(c);
     } else {
         struct buf *b = rpc_result_begin(c);
-        if (buf_putz(b, "{\"processId\":") < 0 || buf_put(b, j->id_json.p, j->id_json.n) < 0 ||
-            buf_putf(b, ",\"sandboxType\":\"%s\"}", process_json_sandbox(j)) < 0)
+        if (buf_putz(b, "{\"processId\":") < 0 || buf_put(b, p->id_json.p, p->id_json.n) < 0 ||
+            buf_putf(b, ",\"sandboxType\":\"%s\"}", process_json_sandbox(p)) < 0)
             b->len = 0;
         rpc_result_send(c);
     }
-    notify_started(j);
+    notify_started(p);
 }
 
-static void process_forget_start(struct process *j) {
-    arena_fini(&j->start);
-    j->command = (struct process_command){0};
+static void process_forget_start(struct process *p) {
+    arena_fini(&p->start);
+    p->command = (struct process_command){0};
 }
 
-static void process_on_started(struct proc *p, int error) {
-    struct process *j = container_of(p, struct process, proc);
-    bool doomed = j->cancel.pos != 0;
-    loop_timer_del(j->host->loop, &j->cancel);
-    struct rpc_call *c = steal_ptr(&j->start_call);
+static void process_on_started(struct proc *proc, int error) {
+    struct process *p = container_of(proc, struct process, proc);
+    bool doomed = p->cancel.pos != 0;
+    loop_timer_del(p->host->loop, &p->cancel);
+    struct rpc_call *c = steal_ptr(&p->start_call);
     if (error == 0) {
-        events_started(j);
-        process_forget_start(j);
-        process_confirm_start(j, c);
-        proc_begin_output(p);
+        events_started(p);
+        process_forget_start(p);
+        process_confirm_start(p, c);
+        proc_begin_output(proc);
         if (doomed)
-            process_terminate(j, j->cancel_grace_ms);
+            process_terminate(p, p->cancel_grace_ms);
         return;
     }
-    process_refuse_start(j, c, error);
-    process_forget_start(j);
+    process_refuse_start(p, c, error);
+    process_forget_start(p);
     /* The id is free at once; the memory goes with the supervisor. */
-    process_unlist(j);
-    proc_abandon(p, false, false);
-    j->session = NULL;
-    list_append(&j->host->dying, &j->link);
+    process_unlist(p);
+    proc_abandon(proc, false, false);
+    p->session = NULL;
+    list_append(&p->host->dying, &p->link);
 }
 
-static void process_on_output(struct proc *p, uint64_t seq, enum outlog_stream stream,
+static void process_on_output(struct proc *proc, uint64_t seq, enum outlog_stream stream,
                               const char *data, size_t n) {
-    struct process *j = container_of(p, struct process, proc);
-    j->host->ops->metrics.output_bytes += n;
-    notify_output(notify_owner(j), j, seq, stream, data, n);
-    process_retain_note_event(j, seq);
-    process_wait_wake(j);
-    attach_wake(j);
+    struct process *p = container_of(proc, struct process, proc);
+    p->host->ops->metrics.output_bytes += n;
+    notify_output(notify_owner(p), p, seq, stream, data, n);
+    process_retain_note_event(p, seq);
+    process_wait_wake(p);
+    attach_wake(p);
 }
 
-static void process_on_exited(struct proc *p, uint64_t seq) {
-    struct process *j = container_of(p, struct process, proc);
-    j->sandbox_denied = j->sandboxed && denial_seen(&p->log, p->exit_code);
-    events_exited(j);
-    notify_exited(notify_owner(j), j, seq);
-    process_retain_note_event(j, seq);
-    process_wait_wake(j);
-    attach_wake(j);
+static void process_on_exited(struct proc *proc, uint64_t seq) {
+    struct process *p = container_of(proc, struct process, proc);
+    p->sandbox_denied = p->sandboxed && denial_seen(&proc->log, proc->exit_code);
+    events_exited(p);
+    notify_exited(notify_owner(p), p, seq);
+    process_retain_note_event(p, seq);
+    process_wait_wake(p);
+    attach_wake(p);
 }
 
-static void process_on_closed(struct proc *p, uint64_t seq) {
-    struct process *j = container_of(p, struct process, proc);
-    j->session->running--;
-    notify_closed(notify_owner(j), j, seq);
-    process_retain_note_event(j, seq);
-    process_wait_wake(j);
-    attach_wake(j);
-    process_write_pump(j);
-    process_retain(j);
+static void process_on_closed(struct proc *proc, uint64_t seq) {
+    struct process *p = container_of(proc, struct process, proc);
+    p->session->running--;
+    notify_closed(notify_owner(p), p, seq);
+    process_retain_note_event(p, seq);
+    process_wait_wake(p);
+    attach_wake(p);
+    process_write_pump(p);
+    process_retain(p);
 }
 
 static void process_on_stdin_room(struct proc *p) {
     process_write_pump(container_of(p, struct process, proc));
 }
 
-static void process_on_gone(struct proc *p) {
-    struct process *j = container_of(p, struct process, proc);
-    struct process_host *host = j->host;
-    events_exited(j); /* of those that ended with their session nobody else heard */
-    remains_take(&host->remains, steal_ptr(&j->placeholders));
-    if (!j->listed)
-        process_free(j); /* was a leftover, or dying */
+static void process_on_gone(struct proc *proc) {
+    struct process *p = container_of(proc, struct process, proc);
+    struct process_host *host = p->host;
+    events_exited(p); /* of those that ended with their session nobody else heard */
+    remains_take(&host->remains, steal_ptr(&p->placeholders));
+    if (!p->listed)
+        process_free(p); /* was a leftover, or dying */
     host->hooks->died(host);
 }
 
@@ -173,7 +173,7 @@ static const struct proc_ops process_ops = {
 
 /* -- life -- */
 
-static int process_set_id(struct process *j, struct str id) {
+static int process_set_id(struct process *p, struct str id) {
     _cleanup_buf_ struct buf json = BUF_INIT(PROCESS_ID_MAX * 6 + 2);
     char *copy = malloc(id.n + 1);
     if (copy == NULL || jsonw_str(&json, id) < 0) {
@@ -182,93 +182,93 @@ static int process_set_id(struct process *j, struct str id) {
     }
     if (id.n > 0)
         memcpy(copy, id.p, id.n);
-    j->id = (struct str){copy, id.n};
-    j->id_json = buf_str(&json);
+    p->id = (struct str){copy, id.n};
+    p->id_json = buf_str(&json);
     json.p = NULL;
     return 0;
 }
 
 struct process *process_new(struct session *s, struct str id) {
-    struct process *j = calloc(1, sizeof *j);
-    if (j == NULL)
+    struct process *p = calloc(1, sizeof *p);
+    if (p == NULL)
         return NULL;
-    j->session = s;
-    j->host = s->host;
-    memcpy(j->session_name, s->id, OPS_SESSION_LOGGED);
-    j->cancel.fn = process_on_cancel;
-    list_init(&j->link);
-    list_init(&j->order);
-    list_init(&j->views);
-    list_init(&j->waits);
-    list_init(&j->writes);
-    list_init(&j->unsent);
-    list_init(&j->output.node);
-    list_init(&j->entry.node);
-    j->retention.fn = process_on_retention;
-    proc_init(&j->proc, &s->host->procs, &process_ops, &s->gate, s->host->settings.retained_output);
-    if (process_set_id(j, id) < 0 || hash_add(&s->processes, &j->node, j->id) < 0) {
-        process_free(j);
+    p->session = s;
+    p->host = s->host;
+    memcpy(p->session_name, s->id, OPS_SESSION_LOGGED);
+    p->cancel.fn = process_on_cancel;
+    list_init(&p->link);
+    list_init(&p->order);
+    list_init(&p->views);
+    list_init(&p->waits);
+    list_init(&p->writes);
+    list_init(&p->unsent);
+    list_init(&p->output.node);
+    list_init(&p->entry.node);
+    p->retention.fn = process_on_retention;
+    proc_init(&p->proc, &s->host->procs, &process_ops, &s->gate, s->host->settings.retained_output);
+    if (process_set_id(p, id) < 0 || hash_add(&s->processes, &p->node, p->id) < 0) {
+        process_free(p);
         return NULL;
     }
-    j->listed = true;
+    p->listed = true;
     s->running++;
-    list_append(&s->order, &j->order);
-    return j;
+    list_append(&s->order, &p->order);
+    return p;
 }
 
-int process_start(struct process *j, const struct child_spec *spec) {
-    int r = proc_start(&j->proc, spec);
+int process_start(struct process *p, const struct child_spec *spec) {
+    int r = proc_start(&p->proc, spec);
     if (r < 0) {
-        process_free(j);
+        process_free(p);
         return r;
     }
-    j->confined = spec->launch != NULL;
-    j->placeholders = spec->launch != NULL ? spec->launch->placeholders : NULL;
+    p->confined = spec->launch != NULL;
+    p->placeholders = spec->launch != NULL ? spec->launch->placeholders : NULL;
     return 0;
 }
 
-void process_free(struct process *j) {
-    loop_timer_del(j->host->loop, &j->cancel);
-    process_unlist(j);
-    list_remove(&j->link);
-    proc_fini(&j->proc);
-    process_forget_start(j);
-    if (proc_is_gone(&j->proc)) /* else the supervisor still uses it */
-        remains_take(&j->host->remains, steal_ptr(&j->placeholders));
-    cgroup_remove(&j->cgroup);
-    free((char *)j->id.p);
-    free((char *)j->id_json.p);
-    free((char *)j->argv_json.p);
-    j->host->hooks->freed(j->host);
-    free(j);
+void process_free(struct process *p) {
+    loop_timer_del(p->host->loop, &p->cancel);
+    process_unlist(p);
+    list_remove(&p->link);
+    proc_fini(&p->proc);
+    process_forget_start(p);
+    if (proc_is_gone(&p->proc)) /* else the supervisor still uses it */
+        remains_take(&p->host->remains, steal_ptr(&p->placeholders));
+    cgroup_remove(&p->cgroup);
+    free((char *)p->id.p);
+    free((char *)p->id_json.p);
+    free((char *)p->argv_json.p);
+    p->host->hooks->freed(p->host);
+    free(p);
 }
 
 /* Hands the process to the server until its last descendant is dead. */
-static void process_let_die(struct process *j, bool spare_setsid) {
-    loop_timer_del(j->host->loop, &j->cancel);
-    process_retain_drop(j);
-    process_unlist(j);
-    list_remove(&j->link);
-    if (proc_is_gone(&j->proc)) {
-        process_free(j);
+static void process_let_die(struct process *p, bool spare_setsid) {
+    loop_timer_del(p->host->loop, &p->cancel);
+    process_retain_drop(p);
+    process_unlist(p);
+    list_remove(&p->link);
+    if (proc_is_gone(&p->proc)) {
+        process_free(p);
         return;
     }
-    proc_abandon(&j->proc, true, spare_setsid);
-    j->session = NULL;
-    list_append(&j->host->dying, &j->link);
+    proc_abandon(&p->proc, true, spare_setsid);
+    p->session = NULL;
+    list_append(&p->host->dying, &p->link);
 }
 
 /* Stops a start that is under way; its request fails. The id is free at once. */
-static void process_cancel_start(struct process *j) {
-    struct rpc_call *c = steal_ptr(&j->start_call);
+static void process_cancel_start(struct process *p) {
+    struct rpc_call *c = steal_ptr(&p->start_call);
     if (c != NULL) {
         _cleanup_err_ struct err e = ERR_INIT;
-        err_about(&e, ERR_INVALID_REQUEST, "process ", j->id, " start was cancelled");
-        events_failed(j, err_msg(&e));
+        err_about(&e, ERR_INVALID_REQUEST, "process ", p->id, " start was cancelled");
+        events_failed(p, err_msg(&e));
         rpc_fail(c, &e);
-        notify_failed(j, err_msg(&e));
+        notify_failed(p, err_msg(&e));
     }
-    process_let_die(j, false);
+    process_let_die(p, false);
 }
 
 static void process_on_cancel(struct loop_timer *t) {
@@ -276,35 +276,35 @@ static void process_on_cancel(struct loop_timer *t) {
 }
 
 /* One request at a time: as if the terminate came behind the start, unless exec hangs. */
-static void process_doom_start(struct process *j, uint64_t grace_ms) {
-    if (j->cancel.pos != 0) { /* not the first one: the sharpest counts, the time runs on */
-        j->cancel_grace_ms = MIN(j->cancel_grace_ms, grace_ms);
+static void process_doom_start(struct process *p, uint64_t grace_ms) {
+    if (p->cancel.pos != 0) { /* not the first one: the sharpest counts, the time runs on */
+        p->cancel_grace_ms = MIN(p->cancel_grace_ms, grace_ms);
         return;
     }
-    j->cancel_grace_ms = grace_ms;
-    if (!j->host->settings.one_at_a_time ||
-        loop_timer_set(j->host->loop, &j->cancel, PROCESS_CANCEL_MS * LOOP_MS) < 0)
-        process_cancel_start(j);
+    p->cancel_grace_ms = grace_ms;
+    if (!p->host->settings.one_at_a_time ||
+        loop_timer_set(p->host->loop, &p->cancel, PROCESS_CANCEL_MS * LOOP_MS) < 0)
+        process_cancel_start(p);
 }
 
-bool process_terminate(struct process *j, uint64_t grace_ms) {
-    if (j->proc.state == PROC_STARTING) {
-        process_doom_start(j, grace_ms);
+bool process_terminate(struct process *p, uint64_t grace_ms) {
+    if (p->proc.state == PROC_STARTING) {
+        process_doom_start(p, grace_ms);
         return true;
     }
-    if (!proc_terminate(&j->proc, grace_ms))
+    if (!proc_terminate(&p->proc, grace_ms))
         return false;
-    process_write_pump(j);
+    process_write_pump(p);
     return true;
 }
 
-void process_kill(struct process *j) {
-    if (j->start_call != NULL) {
-        events_failed(j, "its session ended before it had started");
-        rpc_forget(steal_ptr(&j->start_call));
+void process_kill(struct process *p) {
+    if (p->start_call != NULL) {
+        events_failed(p, "its session ended before it had started");
+        rpc_forget(steal_ptr(&p->start_call));
     }
-    process_wait_drop(j);
-    process_write_drop(j);
+    process_wait_drop(p);
+    process_write_drop(p);
     /* What was terminated is not spared by an end that follows. */
-    process_let_die(j, j->host->settings.keep_detached && !j->proc.terminated);
+    process_let_die(p, p->host->settings.keep_detached && !p->proc.terminated);
 }

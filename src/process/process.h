@@ -63,19 +63,19 @@ struct process *process_new(struct session *s, struct str id);
  * Starts its process. On success `start_call` will be answered, and a launch's channel and list are
  * the process's; on failure the process is freed.
  */
-MUST_CHECK int process_start(struct process *j, const struct child_spec *spec);
+MUST_CHECK int process_start(struct process *p, const struct child_spec *spec);
 
 /* Forgets a closed process; what the command left running lives on with the session. */
-void process_expire(struct process *j);
+void process_expire(struct process *p);
 
 /* Frees a process that never had a process. */
-void process_free(struct process *j);
+void process_free(struct process *p);
 
 /*
  * As proc_terminate(); after a forced one waiting writes fail. A start that is under way is
  * cancelled where requests run side by side, else it is killed once it runs.
  */
-bool process_terminate(struct process *j, uint64_t grace_ms);
+bool process_terminate(struct process *p, uint64_t grace_ms);
 
 /* Unlists it and kills all it started; the memory follows when the last descendant is dead. */
-void process_kill(struct process *j);
+void process_kill(struct process *p);

@@ -33,13 +33,13 @@ int process_api_read_decode(const struct json_node *params, void *out, struct er
 /* Answers now, or when there is something to say, or when the time is up. */
 static enum rpc_outcome query_run(struct rpc_call *c, struct str id, const struct process_query *q,
                                   uint64_t wait_ms, struct buf *result, struct err *e) {
-    struct process *j = process_of_call(c, id, e);
-    if (j == NULL)
+    struct process *p = process_of_call(c, id, e);
+    if (p == NULL)
         return RPC_ERROR;
-    bool ready = process_wait_ready(j, q);
+    bool ready = process_wait_ready(p, q);
     if (wait_ms == 0 || ready)
-        return rpc_done(result, process_wait_put_answer(j, q, !ready, result));
-    return process_wait_for(j, c, q, wait_ms, e) < 0 ? RPC_ERROR : RPC_LATER;
+        return rpc_done(result, process_wait_put_answer(p, q, !ready, result));
+    return process_wait_for(p, c, q, wait_ms, e) < 0 ? RPC_ERROR : RPC_LATER;
 }
 
 enum rpc_outcome process_api_read_run(struct rpc_call *c, void *params, struct buf *result,
@@ -141,14 +141,14 @@ static enum rpc_outcome input_run(struct rpc_call *c, const struct write_params 
         err_set(e, ERR_INVALID_PARAMS, "writeId must not be empty");
         return RPC_ERROR;
     }
-    struct process *j = process_find(c->peer->user, p->process_id);
-    if (j == NULL)
+    struct process *process = process_find(c->peer->user, p->process_id);
+    if (process == NULL)
         return rpc_done_text(result, "{\"status\":\"unknownProcess\"}");
     struct process_input in = {.data = p->data, .close = p->close};
     if (p->has_write_id)
         in.write_id = p->write_id;
-    enum process_write_status s = process_write(j, c, &in, e);
-    events_write(c, j, p->data.n, p->close, words[s]);
+    enum process_write_status s = process_write(process, c, &in, e);
+    events_write(c, process, p->data.n, p->close, words[s]);
     if (s == PROCESS_WRITE_FAILED)
         return RPC_ERROR;
     return s == PROCESS_WRITE_WAITING ? RPC_LATER : rpc_done_text(result, answers[s]);
@@ -187,14 +187,14 @@ int process_api_resize_decode(const struct json_node *params, void *out, struct 
 enum rpc_outcome process_api_resize_run(struct rpc_call *c, void *params, struct buf *result,
                                         struct err *e) {
     const struct resize_params *p = params;
-    struct process *j = process_of_call(c, p->process_id, e);
-    if (j == NULL)
+    struct process *process = process_of_call(c, p->process_id, e);
+    if (process == NULL)
         return RPC_ERROR;
-    int r = proc_resize(&j->proc, p->size.rows, p->size.cols);
+    int r = proc_resize(&process->proc, p->size.rows, p->size.cols);
     if (r == 0)
         return rpc_done_text(result, "{}");
     if (r == -ENOTTY)
-        err_about(e, ERR_INVALID_PARAMS, "process ", j->id, " is not attached to a PTY");
+        err_about(e, ERR_INVALID_PARAMS, "process ", process->id, " is not attached to a PTY");
     else
         err_os(e, ERR_INTERNAL, -r);
     return RPC_ERROR;

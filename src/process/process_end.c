@@ -49,10 +49,10 @@ enum rpc_outcome process_end_signal_run(struct rpc_call *c, void *params, struct
                                         struct err *e) {
     (void)e;
     const struct signal_params *p = params;
-    struct process *j = process_find(c->peer->user, p->process_id);
-    if (j != NULL) {
-        events_signal(c, j, p->signo);
-        proc_signal(&j->proc, p->signo);
+    struct process *process = process_find(c->peer->user, p->process_id);
+    if (process != NULL) {
+        events_signal(c, process, p->signo);
+        proc_signal(&process->proc, p->signo);
     }
     return rpc_done_text(result, "{}");
 }
@@ -106,9 +106,9 @@ enum rpc_outcome process_end_terminate_run(struct rpc_call *c, void *params, str
                                            struct err *e) {
     (void)e;
     const struct terminate_params *p = params;
-    struct process *j = process_find(c->peer->user, p->process_id);
-    if (j != NULL)
-        events_terminate(c, j, p->grace_ms);
-    bool running = j != NULL && process_terminate(j, p->grace_ms);
+    struct process *process = process_find(c->peer->user, p->process_id);
+    if (process != NULL)
+        events_terminate(c, process, p->grace_ms);
+    bool running = process != NULL && process_terminate(process, p->grace_ms);
     return rpc_done_text(result, running ? "{\"running\":true}" : "{\"running\":false}");
 }

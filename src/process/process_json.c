@@ -11,8 +11,8 @@ const char *process_json_word(const struct proc *p) {
     return words[p->state];
 }
 
-const char *process_json_sandbox(const struct process *j) {
-    return j->sandboxed ? "linuxSeccomp" : "none";
+const char *process_json_sandbox(const struct process *p) {
+    return p->sandboxed ? "linuxSeccomp" : "none";
 }
 
 int process_json_put_resources(const struct proc *p, struct buf *b) {
@@ -38,14 +38,14 @@ int process_json_put_extra(const struct proc *p, const char *timed_out, struct b
     return r < 0 || !p->timed_out ? r : buf_putf(b, ",\"%s\":true", timed_out);
 }
 
-int process_json_put(const struct process *j, const char *timed_out, struct buf *b) {
-    const struct proc *p = &j->proc;
-    bool exited = p->state >= PROC_EXITED;
+int process_json_put(const struct process *p, const char *timed_out, struct buf *b) {
+    const struct proc *proc = &p->proc;
+    bool exited = proc->state >= PROC_EXITED;
     char code[16] = "null";
     if (exited)
-        snprintf(code, sizeof code, "%d", p->exit_code);
+        snprintf(code, sizeof code, "%d", proc->exit_code);
     int r = buf_putf(b, "\"exited\":%s,\"exitCode\":%s,\"closed\":%s,\"sandboxDenied\":%s",
-                     exited ? "true" : "false", code, p->state == PROC_CLOSED ? "true" : "false",
-                     j->sandbox_denied ? "true" : "false");
-    return r < 0 ? r : process_json_put_extra(p, timed_out, b);
+                     exited ? "true" : "false", code, proc->state == PROC_CLOSED ? "true" : "false",
+                     p->sandbox_denied ? "true" : "false");
+    return r < 0 ? r : process_json_put_extra(proc, timed_out, b);
 }

@@ -9,7 +9,7 @@
  * "exited":..,"exitCode":..,"closed":..,"sandboxDenied":.. and what process_json_put_extra() adds.
  * `timed_out` is the name of the member that tells that the process's own time was up.
  */
-MUST_CHECK int process_json_put(const struct process *j, const char *timed_out, struct buf *b);
+MUST_CHECK int process_json_put(const struct process *p, const char *timed_out, struct buf *b);
 
 /* ,"signal":..,TIMED_OUT:true: each where it applies. */
 MUST_CHECK int process_json_put_extra(const struct proc *p, const char *timed_out, struct buf *b);
@@ -21,4 +21,4 @@ MUST_CHECK int process_json_put_resources(const struct proc *p, struct buf *b);
 const char *process_json_word(const struct proc *p);
 
 /* What confines it, in the words that clients know: "none" or "linuxSeccomp". */
-const char *process_json_sandbox(const struct process *j);
+const char *process_json_sandbox(const struct process *p);

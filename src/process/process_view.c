@@ -76,66 +76,66 @@ static int snapshot_put_counts(const struct snapshot_stream s[3], struct buf *b)
     return r < 0 ? r : buf_putz(b, "},");
 }
 
-static int snapshot_put(const struct process *j, size_t max, struct buf *b) {
-    const struct proc *p = &j->proc;
+static int snapshot_put(const struct process *p, size_t max, struct buf *b) {
+    const struct proc *proc = &p->proc;
     struct snapshot_stream s[3];
-    snapshot_measure(p, max, s);
+    snapshot_measure(proc, max, s);
     int r = buf_putc(b, '{');
     for (int i = 0; r == 0 && i < 3; i++)
-        r = snapshot_put_bytes(p, &s[i], b);
+        r = snapshot_put_bytes(proc, &s[i], b);
     if (r == 0)
         r = snapshot_put_counts(s, b);
     if (r == 0)
         r = buf_putf(b, "\"running\":%s,\"nextSeq\":%" PRIu64 ",",
-                     p->state < PROC_EXITED ? "true" : "false", p->next_seq);
+                     proc->state < PROC_EXITED ? "true" : "false", proc->next_seq);
     if (r == 0)
-        r = process_json_put(j, "timedOut", b);
+        r = process_json_put(p, "timedOut", b);
     return r < 0 ? r : buf_putc(b, '}');
 }
 
 enum rpc_outcome process_view_snapshot_run(struct rpc_call *c, void *params, struct buf *result,
                                            struct err *e) {
     const struct snapshot_params *p = params;
-    struct process *j = process_of_call(c, p->process_id, e);
-    if (j == NULL)
+    struct process *process = process_of_call(c, p->process_id, e);
+    if (process == NULL)
         return RPC_ERROR;
-    return rpc_done(result, snapshot_put(j, (size_t)p->max_bytes, result));
+    return rpc_done(result, snapshot_put(process, (size_t)p->max_bytes, result));
 }
 
 /* -- process/list -- */
 
-static int list_put_one(const struct process *j, struct buf *b) {
-    const struct proc *p = &j->proc;
+static int list_put_one(const struct process *p, struct buf *b) {
+    const struct proc *proc = &p->proc;
     char pid[16] = "null", code[16] = "null", signal[24] = "null", name[16], started[24] = "null";
-    if (p->state != PROC_STARTING) {
-        snprintf(pid, sizeof pid, "%d", (int)p->pid);
-        snprintf(started, sizeof started, "%" PRId64, p->started_ms);
+    if (proc->state != PROC_STARTING) {
+        snprintf(pid, sizeof pid, "%d", (int)proc->pid);
+        snprintf(started, sizeof started, "%" PRId64, proc->started_ms);
     }
-    if (p->state >= PROC_EXITED)
-        snprintf(code, sizeof code, "%d", p->exit_code);
-    if (p->state >= PROC_EXITED && p->signal != 0) {
-        proc_signal_name(p->signal, name);
+    if (proc->state >= PROC_EXITED)
+        snprintf(code, sizeof code, "%d", proc->exit_code);
+    if (proc->state >= PROC_EXITED && proc->signal != 0) {
+        proc_signal_name(proc->signal, name);
         snprintf(signal, sizeof signal, "\"%s\"", name);
     }
     int r = buf_putz(b, "{\"processId\":");
     if (r == 0)
-        r = buf_put(b, j->id_json.p, j->id_json.n);
+        r = buf_put(b, p->id_json.p, p->id_json.n);
     if (r == 0)
         r = buf_putz(b, ",\"argv\":");
     if (r == 0)
-        r = buf_put(b, j->argv_json.p, j->argv_json.n);
-    if (r == 0 && j->argv_kept < j->argv_count)
-        r = buf_putf(b, ",\"argvOmitted\":%zu", j->argv_count - j->argv_kept);
+        r = buf_put(b, p->argv_json.p, p->argv_json.n);
+    if (r == 0 && p->argv_kept < p->argv_count)
+        r = buf_putf(b, ",\"argvOmitted\":%zu", p->argv_count - p->argv_kept);
     if (r == 0)
         r = buf_putf(b,
                      ",\"pid\":%s,\"state\":\"%s\",\"startedAtMs\":%s,\"exitCode\":%s,"
                      "\"signal\":%s,\"timedOut\":%s,\"sandboxType\":\"%s\",\"bytes\":%" PRIu64
                      ",\"resources\":",
-                     pid, process_json_word(p), started, code, signal,
-                     p->timed_out ? "true" : "false", process_json_sandbox(j),
-                     p->out[0].capture.total + p->out[1].capture.total);
+                     pid, process_json_word(proc), started, code, signal,
+                     proc->timed_out ? "true" : "false", process_json_sandbox(p),
+                     proc->out[0].capture.total + proc->out[1].capture.total);
     if (r == 0)
-        r = process_json_put_resources(p, b);
+        r = process_json_put_resources(proc, b);
     return r < 0 ? r : buf_putc(b, '}');
 }
 

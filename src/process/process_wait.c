@@ -17,51 +17,52 @@ struct process_wait {
     struct loop_timer deadline;
 };
 
-bool process_wait_ready(const struct process *j, const struct process_query *q) {
-    const struct proc *p = &j->proc;
-    if (p->state == PROC_CLOSED || (q->until == PROCESS_UNTIL_EXITED && p->state == PROC_EXITED))
+bool process_wait_ready(const struct process *p, const struct process_query *q) {
+    const struct proc *proc = &p->proc;
+    if (proc->state == PROC_CLOSED ||
+        (q->until == PROCESS_UNTIL_EXITED && proc->state == PROC_EXITED))
         return true;
     return q->until == PROCESS_UNTIL_NEWS &&
-           (outlog_find(&p->log, q->after) < p->log.count ||
-            (p->state == PROC_EXITED && q->after < p->next_seq - 1));
+           (outlog_find(&proc->log, q->after) < proc->log.count ||
+            (proc->state == PROC_EXITED && q->after < proc->next_seq - 1));
 }
 
 /* In the ring, or joined in the scratch buffer. */
-const char *process_wait_chunk_bytes(const struct process *j, const struct outlog_chunk *c) {
+const char *process_wait_chunk_bytes(const struct process *p, const struct outlog_chunk *c) {
     struct str s[2];
-    outlog_bytes(&j->proc.log, c, s);
+    outlog_bytes(&p->proc.log, c, s);
     if (s[1].n == 0)
         return s[0].p;
-    char *joined = j->proc.host->scratch;
+    char *joined = p->proc.host->scratch;
     memcpy(joined, s[0].p, s[0].n);
     memcpy(joined + s[0].n, s[1].p, s[1].n);
     return joined;
 }
 
-static int process_put_chunk(const struct process *j, const struct outlog_chunk *c, struct buf *b) {
+static int process_put_chunk(const struct process *p, const struct outlog_chunk *c, struct buf *b) {
     int r = buf_putf(b, "{\"seq\":%" PRIu64 ",\"stream\":\"%s\",\"chunk\":\"", c->seq,
                      notify_stream_name(c->stream));
     if (r == 0)
         r = buf_reserve(b, base64_encoded_len(c->len) + 3);
     if (r < 0)
         return r;
-    b->len += base64_encode(b->p + b->len, process_wait_chunk_bytes(j, c), c->len);
+    b->len += base64_encode(b->p + b->len, process_wait_chunk_bytes(p, c), c->len);
     return buf_putz(b, "\"}");
 }
 
 /* The chunks a read asks for; *last becomes the seq of the last one, if any. */
-static int process_put_chunks(const struct process *j, const struct process_query *q, struct buf *b,
+static int process_put_chunks(const struct process *p, const struct process_query *q, struct buf *b,
                               uint64_t *last) {
     uint64_t total = 0;
-    size_t first = outlog_find(&j->proc.log, q->after);
-    for (size_t i = first; i < j->proc.log.count; i++) {
-        const struct outlog_chunk *c = outlog_at(&j->proc.log, i);
+    size_t first = outlog_find(&p->proc.log, q->after);
+    for (size_t i = first; i < p->proc.log.count; i++) {
+        const struct outlog_chunk *c = outlog_at(&p->proc.log, i);
         /* The first chunk always goes, whole; further ones only within the limit. */
         if (i > first && (total >= q->max_bytes || c->len > q->max_bytes - total))
             break;
         int err = i > first ? buf_putc(b, ',') : 0;
         if (err == 0)
-            err = process_put_chunk(j, c, b);
+            err = process_put_chunk(p, c, b);
         if (err < 0)
             return err;
         total += c->len;
@@ -71,45 +72,46 @@ static int process_put_chunks(const struct process *j, const struct process_quer
 }
 
 /* The last event that an answer tells of which the last chunk is `last` (0: there was none). */
-static uint64_t process_read_covers(const struct process *j, const struct process_query *q,
+static uint64_t process_read_covers(const struct process *p, const struct process_query *q,
                                     uint64_t last) {
-    const struct proc *p = &j->proc;
-    if (outlog_find(&p->log, MAX(last, q->after)) < p->log.count)
-        return last;                                     /* there is more */
-    return q->after < p->next_seq ? p->next_seq - 1 : 0; /* beyond all numbers: it only waits */
+    const struct proc *proc = &p->proc;
+    if (outlog_find(&proc->log, MAX(last, q->after)) < proc->log.count)
+        return last; /* there is more */
+    return q->after < proc->next_seq ? proc->next_seq - 1
+                                     : 0; /* beyond all numbers: it only waits */
 }
 
-static int process_put_read(struct process *j, const struct process_query *q, struct buf *b) {
+static int process_put_read(struct process *p, const struct process_query *q, struct buf *b) {
     uint64_t last = 0;
     int r = buf_putz(b, "{\"chunks\":[");
     if (r == 0)
-        r = process_put_chunks(j, q, b, &last);
-    uint64_t next = q->limited && last != 0 ? last + 1 : j->proc.next_seq;
+        r = process_put_chunks(p, q, b, &last);
+    uint64_t next = q->limited && last != 0 ? last + 1 : p->proc.next_seq;
     if (r == 0)
         r = buf_putf(b, "],\"nextSeq\":%" PRIu64 ",\"failure\":", next);
-    if (r == 0 && process_has_lost(j, q->after))
+    if (r == 0 && process_has_lost(p, q->after))
         r = buf_putf(b,
                      "\"output of the process was dropped: closed processes retain at most %zu "
                      "bytes\",",
-                     j->host->outputs.max);
+                     p->host->outputs.max);
     else if (r == 0)
         r = buf_putz(b, "null,");
     if (r == 0)
-        r = process_json_put(j, "timedOut", b);
+        r = process_json_put(p, "timedOut", b);
     if (r == 0)
         r = buf_putc(b, '}');
     if (r == 0)
-        process_retain_note_read(j, process_read_covers(j, q, last), b->len);
+        process_retain_note_read(p, process_read_covers(p, q, last), b->len);
     return r;
 }
 
-int process_wait_put_answer(struct process *j, const struct process_query *q, bool late,
+int process_wait_put_answer(struct process *p, const struct process_query *q, bool late,
                             struct buf *b) {
     if (q->until == PROCESS_UNTIL_NEWS)
-        return process_put_read(j, q, b);
-    int r = buf_putf(b, "{\"nextSeq\":%" PRIu64 ",", j->proc.next_seq);
+        return process_put_read(p, q, b);
+    int r = buf_putf(b, "{\"nextSeq\":%" PRIu64 ",", p->proc.next_seq);
     if (r == 0)
-        r = process_json_put(j, "processTimedOut", b);
+        r = process_json_put(p, "processTimedOut", b);
     return r < 0 ? r : buf_putf(b, ",\"timedOut\":%s}", late ? "true" : "false");
 }
 
@@ -154,17 +156,17 @@ static void process_wait_cancelled(struct rpc_call *c) {
     rpc_forget(c);
 }
 
-int process_wait_for(struct process *j, struct rpc_call *c, const struct process_query *q,
+int process_wait_for(struct process *p, struct rpc_call *c, const struct process_query *q,
                      uint64_t ms, struct err *e) {
     struct process_wait *w = calloc(1, sizeof *w);
     if (w == NULL)
         return err_os(e, ERR_INTERNAL, ENOMEM);
-    *w = (struct process_wait){.process = j, .query = *q, .deadline.fn = process_wait_on_deadline};
-    if (loop_timer_set(j->host->loop, &w->deadline, loop_ms(ms)) < 0) {
+    *w = (struct process_wait){.process = p, .query = *q, .deadline.fn = process_wait_on_deadline};
+    if (loop_timer_set(p->host->loop, &w->deadline, loop_ms(ms)) < 0) {
         free(w);
         return err_os(e, ERR_INTERNAL, ENOMEM);
     }
-    list_append(&j->waits, &w->node);
+    list_append(&p->waits, &w->node);
     w->call = rpc_yield(c, e);
     if (w->call == NULL) {
         process_wait_free(w);
@@ -177,18 +179,18 @@ int process_wait_for(struct process *j, struct rpc_call *c, const struct process
     return 0;
 }
 
-void process_wait_wake(struct process *j) {
-    list_for_each(n, &j->waits) {
+void process_wait_wake(struct process *p) {
+    list_for_each(n, &p->waits) {
         process_wait_try(list_entry(n, struct process_wait, node));
     }
 }
 
-void process_wait_expire(struct process *j) {
-    for (struct list *n; (n = list_first(&j->waits)) != NULL;)
+void process_wait_expire(struct process *p) {
+    for (struct list *n; (n = list_first(&p->waits)) != NULL;)
         process_wait_answer(list_entry(n, struct process_wait, node));
 }
 
-void process_wait_drop(struct process *j) {
-    for (struct list *n; (n = list_first(&j->waits)) != NULL;)
+void process_wait_drop(struct process *p) {
+    for (struct list *n; (n = list_first(&p->waits)) != NULL;)
         process_wait_cancelled(list_entry(n, struct process_wait, node)->call);
 }

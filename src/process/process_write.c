@@ -14,28 +14,28 @@ struct process_write {
 };
 
 /* One attempt. PROCESS_WRITE_WAITING when the queue is full; then nothing was done. */
-static enum process_write_status process_write_now(struct process *j, const struct stdinq_id *id,
+static enum process_write_status process_write_now(struct process *p, const struct stdinq_id *id,
                                                    struct str data, bool close, struct err *e) {
-    struct proc *p = &j->proc;
-    if (p->state == PROC_STARTING)
+    struct proc *proc = &p->proc;
+    if (proc->state == PROC_STARTING)
         return PROCESS_WRITE_STARTING;
     /* planted: repeated-write */
-    if (id != NULL && stdinq_seen(&p->stdinq, *id))
+    if (id != NULL && stdinq_seen(&proc->stdinq, *id))
         return PROCESS_WRITE_ACCEPTED;
     /* The end-of-file of a terminal is a chunk of its own: both go, or both wait. */
-    if (close && p->tty && !proc_stdin_has_room(p, data.n > 0 ? 2 : 1))
+    if (close && proc->tty && !proc_stdin_has_room(proc, data.n > 0 ? 2 : 1))
         return PROCESS_WRITE_WAITING;
-    int r = proc_write(p, data.p, data.n);
+    int r = proc_write(proc, data.p, data.n);
     if (r == 0 && close)
-        r = proc_close_stdin(p);
+        r = proc_close_stdin(proc);
     if (r == -EAGAIN)
         return PROCESS_WRITE_WAITING;
     if (r == -ENOTCONN)
         return PROCESS_WRITE_STDIN_CLOSED;
     if (r == 0)
-        j->host->ops->metrics.input_bytes += data.n;
+        p->host->ops->metrics.input_bytes += data.n;
     if (r == 0 && id != NULL)
-        r = stdinq_remember(&p->stdinq, *id);
+        r = stdinq_remember(&proc->stdinq, *id);
     if (r == 0)
         return PROCESS_WRITE_ACCEPTED;
     err_set(e, ERR_INTERNAL, "failed to write to process stdin");
@@ -61,7 +61,7 @@ static void process_write_on_expiry(struct rpc_call *c) {
     rpc_fail(c, &e);
 }
 
-static enum process_write_status process_write_park(struct process *j, struct rpc_call *c,
+static enum process_write_status process_write_park(struct process *p, struct rpc_call *c,
                                                     const struct stdinq_id *id,
                                                     const struct process_input *in, struct err *e) {
     struct rpc_peer *peer = c->peer;
@@ -82,7 +82,7 @@ static enum process_write_status process_write_park(struct process *j, struct rp
         free(w);
         return PROCESS_WRITE_FAILED;
     }
-    *w = (struct process_write){.process = j, .call = kept, .has_id = id != NULL, .n = n};
+    *w = (struct process_write){.process = p, .call = kept, .has_id = id != NULL, .n = n};
     w->close = in->close;
     if (id != NULL)
         w->id = *id;
@@ -92,29 +92,29 @@ static enum process_write_status process_write_park(struct process *j, struct rp
     kept->cancelled = process_write_cancelled;
     kept->expire = process_write_on_expiry;
     peer->parked_bytes += n;
-    list_append(&j->writes, &w->node);
+    list_append(&p->writes, &w->node);
     return PROCESS_WRITE_WAITING;
 }
 
-enum process_write_status process_write(struct process *j, struct rpc_call *c,
+enum process_write_status process_write(struct process *p, struct rpc_call *c,
                                         const struct process_input *in, struct err *e) {
     struct stdinq_id id, *known = NULL;
     if (in->write_id.p != NULL) {
-        id = stdinq_digest(j->host->write_key, in->write_id);
+        id = stdinq_digest(p->host->write_key, in->write_id);
         known = &id;
     }
     enum process_write_status s = PROCESS_WRITE_WAITING; /* behind earlier ones */
-    if (list_empty(&j->writes) || (known != NULL && stdinq_seen(&j->proc.stdinq, id)))
-        s = process_write_now(j, known, in->data, in->close, e);
-    return s == PROCESS_WRITE_WAITING ? process_write_park(j, c, known, in, e) : s;
+    if (list_empty(&p->writes) || (known != NULL && stdinq_seen(&p->proc.stdinq, id)))
+        s = process_write_now(p, known, in->data, in->close, e);
+    return s == PROCESS_WRITE_WAITING ? process_write_park(p, c, known, in, e) : s;
 }
 
-void process_write_pump(struct process *j) {
-    for (struct list *node; (node = list_first(&j->writes)) != NULL;) {
+void process_write_pump(struct process *p) {
+    for (struct list *node; (node = list_first(&p->writes)) != NULL;) {
         struct process_write *w = list_entry(node, struct process_write, node);
         struct rpc_call *c = w->call;
         _cleanup_err_ struct err e = ERR_INIT;
-        enum process_write_status s = process_write_now(j, w->has_id ? &w->id : NULL,
+        enum process_write_status s = process_write_now(p, w->has_id ? &w->id : NULL,
                                                         (struct str){w->data, w->n}, w->close, &e);
         if (s == PROCESS_WRITE_WAITING)
             return;
@@ -131,7 +131,7 @@ void process_write_pump(struct process *j) {
     }
 }
 
-void process_write_drop(struct process *j) {
-    for (struct list *n; (n = list_first(&j->writes)) != NULL;)
+void process_write_drop(struct process *p) {
+    for (struct list *n; (n = list_first(&p->writes)) != NULL;)
         process_write_cancelled(list_entry(n, struct process_write, node)->call);
 }

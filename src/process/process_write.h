@@ -21,11 +21,11 @@ struct process_input {
 };
 
 /* Writes or queues, in order. */
-enum process_write_status process_write(struct process *j, struct rpc_call *c,
+enum process_write_status process_write(struct process *p, struct rpc_call *c,
                                         const struct process_input *in, struct err *e);
 
 /* Moves waiting writes on while there is room; fails them after a terminate. */
-void process_write_pump(struct process *j);
+void process_write_pump(struct process *p);
 
 /* Drops waiting writes without an answer: the session is going away. */
-void process_write_drop(struct process *j);
+void process_write_drop(struct process *p);
