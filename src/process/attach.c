@@ -39,7 +39,7 @@ static void attach_gap(struct attach *a, uint64_t next) {
     notify_event(attach_to(a), a->process, "process/attachGap", (struct str){rest, (size_t)n});
 }
 
-/* Delivers the next event, if there is one. Whether there was. */
+/* Delivers the next event. False if there is none. */
 static bool attach_step(struct attach *a) {
     const struct process *p = a->process;
     const struct proc *proc = &p->proc;
@@ -71,7 +71,7 @@ static void attach_pump(struct attach *a) {
     uint64_t closed = a->process->proc.closed_seq;
     if (closed == 0 || a->seen < closed)
         return;
-    if (!a->told) /* it asked for what comes behind the end */
+    if (!a->told) /* the client asked for events after the end */
         notify_event(attach_to(a), a->process, "process/detached", (struct str){NULL, 0});
     attach_free(a);
 }

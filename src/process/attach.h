@@ -1,9 +1,9 @@
 #pragma once
 /*
- * Watching a process of another session, read-only: process/attach and process/detach.
+ * process/attach and process/detach: a connection watches a process of another session, read-only.
  *
- * A viewer never holds up the process: it has no gate. It reads the retained output at the pace of
- * its own connection, through a cursor; what was evicted before it got there is reported as a gap.
+ * A viewer never slows the process down. It reads the retained output through a cursor, at the
+ * pace of its own connection. A gap tells it which events were evicted before it got there.
  * Maxima: ATTACH_PER_PROCESS viewers of a process, ATTACH_PER_SESSION views of a session.
  */
 
@@ -12,16 +12,16 @@
 #define ATTACH_PER_PROCESS 16
 #define ATTACH_PER_SESSION 64
 
-/* There is news of the process: viewers whose connections have room hear it. */
+/* The process has news: sends it to the viewers whose connections have room. */
 void attach_wake(struct process *p);
 
-/* The connection of `s` has room again. */
+/* The connection of `s` has room again: its viewers go on. */
 void attach_resume(struct session *s);
 
-/* The process leaves the table: its viewers are told, unless they have seen it close. */
+/* The process leaves the table: tells its viewers, unless they have seen it close. */
 void attach_end_process(struct process *p);
 
-/* The connection of `s` is gone. */
+/* The connection of `s` is gone: frees its viewers. */
 void attach_end_session(struct session *s);
 
 /* The methods. */

@@ -3,9 +3,9 @@
 #include <signal.h>
 #include <string.h>
 
-#define DENIAL_STATES 128 /* more than the phrases have characters */
-#define DENIAL_CLASSES 32 /* more than they have different ones */
-#define DENIAL_DEPTH 22   /* characters that a state can remember: the longest phrase but one */
+#define DENIAL_STATES 128 /* more than the phrases have characters in all */
+#define DENIAL_CLASSES 32 /* more than the phrases have different characters */
+#define DENIAL_DEPTH 22   /* characters that a state can remember: the longest phrase minus one */
 
 static const char *const denial_phrases[] = {
     "operation not permitted",
@@ -17,7 +17,7 @@ static const char *const denial_phrases[] = {
     "failed to write file",
 };
 
-/* A state stands for the longest end of what was read that a phrase begins with. */
+/* A state stands for the longest suffix of the input that is a prefix of a phrase. */
 enum { DENIAL_START, DENIAL_FOUND, DENIAL_FIRST };
 
 struct denial_machine {
@@ -52,7 +52,7 @@ static void denial_plant(struct denial_machine *m) {
     }
 }
 
-/* Fills in where a character leads that no phrase goes on with, level by level. */
+/* Adds the transitions for characters that continue no phrase, level by level (Aho-Corasick). */
 static void denial_complete(struct denial_machine *m) {
     uint8_t queue[DENIAL_STATES], shorter[DENIAL_STATES] = {0};
     size_t head = 0, tail = 0;
@@ -79,14 +79,14 @@ static uint8_t denial_run(const struct denial_machine *m, uint8_t state, struct 
     return state;
 }
 
-/* Reads a piece of a stream: `own` is the state of the stream, `all` that of all together. */
+/* Reads a piece of a stream: `own` is that stream's state, `all` the state of all streams. */
 static bool denial_read(const struct denial_machine *m, struct str s, uint8_t *own, uint8_t *all) {
     struct str first = {s.p, MIN(s.n, (size_t)DENIAL_DEPTH)};
     *all = denial_run(m, *all, first);
     *own = denial_run(m, *own, s);
     if (*all == DENIAL_FOUND || *own == DENIAL_FOUND)
         return true;
-    if (s.n >= DENIAL_DEPTH) /* what came before the piece no longer counts */
+    if (s.n >= DENIAL_DEPTH) /* earlier input no longer counts */
         *all = *own;
     return false;
 }

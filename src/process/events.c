@@ -15,7 +15,7 @@ struct ops_who events_who(const struct conn *c, const struct session *s) {
     };
 }
 
-/* Begins a line about a process on behalf of a connection (NULL: nobody's). */
+/* Begins a line about a process; `c` is the connection that asked, or NULL. */
 static void events_begin(const struct process *p, const struct conn *c, const char *event) {
     struct ops *o = p->host->ops;
     struct ops_who who = events_who(c, p->session);
@@ -83,7 +83,7 @@ void events_refused(const struct rpc_call *c, const struct start_params *p, cons
     audit_end(a);
 }
 
-/* What was to be run, of the start that has just been decided. */
+/* The command line of the start that has just been decided. */
 static void events_command(struct process *p) {
     struct audit *a = &p->host->ops->audit;
     const struct process_command *c = &p->command;

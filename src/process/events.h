@@ -1,8 +1,8 @@
 #pragma once
 /*
- * What an operator hears of: each event is counted (metrics.h) and, where there is an audit log,
- * written there. Nothing of what a command reads or writes appears, and no environment; a session
- * is named by the first characters of its id only, for the id is all it takes to resume it.
+ * Events for the operator. Each one counts in the metrics and, if there is one, goes to the audit
+ * log. The log never has input, output or the environment of a command. It names a session by the
+ * first characters of its id only: whoever has the whole id can resume the session.
  */
 
 #include "ops/ops.h"
@@ -10,12 +10,12 @@
 #include "process/session.h"
 #include "process/start.h"
 
-/* Who is behind a connection and a session; each may be NULL. */
+/* Identifies the client of a connection and a session; each may be NULL. */
 struct ops_who events_who(const struct conn *c, const struct session *s);
 
 /* -- connections -- */
 
-/* A client has a session, a new one or one that it resumed. */
+/* A client has got a new session, or resumed one. */
 void events_session(const struct session *s, bool resumed);
 
 void events_connected(struct ops *o, const struct conn *c);
@@ -23,26 +23,26 @@ void events_disconnected(struct ops *o, const struct conn *c);
 
 /* -- processes -- */
 
-/* A start was refused before anything was tried. */
+/* The server refused a start before it tried anything. */
 void events_refused(const struct rpc_call *c, const struct start_params *p, const struct err *e);
 
-/* The command runs; call while the strings of its start are there. */
+/* The command runs. The strings of its start must still be there. */
 void events_started(struct process *p);
 
-/* The command could not be run; as above. */
+/* The command did not start. The strings of its start must still be there. */
 void events_failed(struct process *p, const char *reason);
 
-/* Its leader has ended; further calls for the same process do nothing. */
+/* The leader has ended. Only the first call for a process counts. */
 void events_exited(struct process *p);
 
 void events_signal(const struct rpc_call *c, const struct process *p, int signo);
 
-/* A terminate is about to be carried out. */
+/* The server is about to terminate a process. */
 void events_terminate(const struct rpc_call *c, const struct process *p, uint64_t grace_ms);
 
-/* n bytes for its stdin; `closing`: it is to end behind them. `status` as the client hears it. */
+/* A client wrote n bytes to stdin, and `closing` ends it. `status` goes to the client, too. */
 void events_write(const struct rpc_call *c, const struct process *p, size_t n, bool closing,
                   const char *status);
 
-/* A connection begins to watch a process. */
+/* A connection watches a process from now on. */
 void events_attach(const struct rpc_call *c, const struct process *p);

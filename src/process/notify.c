@@ -22,7 +22,7 @@ static char *notify_put(char *dst, struct str s) {
     return s.n > 0 ? mempcpy(dst, s.p, s.n) : dst;
 }
 
-/* Room for `{"method":METHOD,"params":{"processId":ID`, a middle, n bytes and a tail; or NULL. */
+/* Writes `{"method":METHOD,"params":{"processId":ID`; returns room for `rest` bytes, or NULL. */
 static char *notify_begin(struct notify_to to, const struct process *process, const char *method,
                           size_t rest, size_t *total) {
     char head[96];
@@ -77,7 +77,7 @@ void notify_exited(struct notify_to to, const struct process *p, uint64_t seq) {
         r = process_json_put_resources(&p->proc, &rest);
     if (r == 0)
         notify_event(to, p, "process/exited", buf_str(&rest));
-    else if (to.conn != NULL) /* an event must never be missing */
+    else if (to.conn != NULL) /* the client must not miss an event */
         conn_end(to.conn, 1011, "out of memory");
 }
 

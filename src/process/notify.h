@@ -1,9 +1,9 @@
 #pragma once
-/* The notifications of processes: built in place in the connection's output queue. */
+/* Notifications about processes, built in place in the connection's output queue. */
 
 #include "process/process.h"
 
-/* Whom to tell, and as what: the session's own connection, or one that watches (attach.h). */
+/* The receiver: the session's own connection, or one that watches (attach.h). */
 struct notify_to {
     struct conn *conn;  /* NULL: nobody listens */
     uint64_t attach_id; /* 0 = the owner */
@@ -21,7 +21,7 @@ void notify_closed(struct notify_to to, const struct process *p, uint64_t seq);
 void notify_event(struct notify_to to, const struct process *p, const char *method,
                   struct str rest);
 
-/* Without a sequence number, only for a client that asked for them in `initialize`. */
+/* These have no sequence number and go only to a client that asked for them in `initialize`. */
 void notify_started(struct process *p);
 void notify_failed(struct process *p, const char *message);
 

@@ -17,14 +17,14 @@
         .offset = offsetof(struct type, member), .present = JSONDEC_NO_PRESENT                     \
     }
 
-/* The same, with a bool that tells whether it was given. */
+/* Like PARAM_OPT, with a bool that tells whether the member was given. */
 #define PARAM_HAS(type, member, has, wire, kind_, flags_)                                          \
     {                                                                                              \
         .name = (wire), .kind = (kind_), .flags = (flags_),                                        \
         .offset = offsetof(struct type, member), .present = offsetof(struct type, has)             \
     }
 
-/* As PARAM and PARAM_OPT, with a check (jsondec_field.check). */
+/* Like PARAM and PARAM_OPT, with a check (jsondec_field.check). */
 #define PARAM_CHECKED(type, member, wire, kind_, check_)                                           \
     {                                                                                              \
         .name = (wire), .kind = (kind_), .flags = JSONDEC_REQUIRED,                                \

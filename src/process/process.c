@@ -57,7 +57,7 @@ static void process_on_retention(struct loop_timer *t) {
     process_expire(container_of(t, struct process, retention));
 }
 
-/* -- what the process says -- */
+/* -- events of the process -- */
 
 static void process_refuse_start(struct process *p, struct rpc_call *c, int error) {
     _cleanup_err_ struct err e = ERR_INIT;
@@ -153,7 +153,7 @@ static void process_on_stdin_room(struct proc *p) {
 static void process_on_gone(struct proc *proc) {
     struct process *p = container_of(proc, struct process, proc);
     struct process_host *host = p->host;
-    events_exited(p); /* of those that ended with their session nobody else heard */
+    events_exited(p); /* a process that ends with its session reports nothing else */
     remains_take(&host->remains, steal_ptr(&p->placeholders));
     if (!p->listed)
         process_free(p); /* was a leftover, or dying */
@@ -233,7 +233,7 @@ void process_free(struct process *p) {
     list_remove(&p->link);
     proc_fini(&p->proc);
     process_forget_start(p);
-    if (proc_is_gone(&p->proc)) /* else the supervisor still uses it */
+    if (proc_is_gone(&p->proc)) /* else the supervisor still uses them */
         remains_take(&p->host->remains, steal_ptr(&p->placeholders));
     cgroup_remove(&p->cgroup);
     free((char *)p->id.p);
@@ -258,7 +258,7 @@ static void process_let_die(struct process *p, bool spare_setsid) {
     list_append(&p->host->dying, &p->link);
 }
 
-/* Stops a start that is under way; its request fails. The id is free at once. */
+/* Stops a start before exec; its request fails. The id is free at once. */
 static void process_cancel_start(struct process *p) {
     struct rpc_call *c = steal_ptr(&p->start_call);
     if (c != NULL) {
@@ -275,9 +275,10 @@ static void process_on_cancel(struct loop_timer *t) {
     process_cancel_start(container_of(t, struct process, cancel));
 }
 
-/* One request at a time: as if the terminate came behind the start, unless exec hangs. */
+/* With one request at a time the terminate takes effect after the start, unless exec hangs. */
 static void process_doom_start(struct process *p, uint64_t grace_ms) {
-    if (p->cancel.pos != 0) { /* not the first one: the sharpest counts, the time runs on */
+    if (p->cancel.pos !=
+        0) { /* not the first terminate: the shortest grace counts, the timer runs on */
         p->cancel_grace_ms = MIN(p->cancel_grace_ms, grace_ms);
         return;
     }
@@ -305,6 +306,6 @@ void process_kill(struct process *p) {
     }
     process_wait_drop(p);
     process_write_drop(p);
-    /* What was terminated is not spared by an end that follows. */
+    /* The end of the session does not spare a process that was terminated before. */
     process_let_die(p, p->host->settings.keep_detached && !p->proc.terminated);
 }

@@ -30,7 +30,7 @@ int process_api_read_decode(const struct json_node *params, void *out, struct er
     return jsondec(&read_struct, params, out, e);
 }
 
-/* Answers now, or when there is something to say, or when the time is up. */
+/* Answers now, or on the first event that the query waits for, or when the time is up. */
 static enum rpc_outcome query_run(struct rpc_call *c, struct str id, const struct process_query *q,
                                   uint64_t wait_ms, struct buf *result, struct err *e) {
     struct process *p = process_of_call(c, id, e);
@@ -89,7 +89,7 @@ enum rpc_outcome process_api_wait_run(struct rpc_call *c, void *params, struct b
 struct write_params {
     struct str process_id, write_id;
     struct str chunk; /* as it came */
-    struct str data;  /* decoded, in its place */
+    struct str data;  /* decoded in place */
     bool has_write_id, close;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-/* The process methods: a decode and a run step for each (rpc/rpc.h); but process/start: start.h. */
+/* The process methods, except process/start: a decode and a run step for each (rpc/rpc.h). */
 
 #include "rpc/rpc.h"
 

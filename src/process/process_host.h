@@ -1,7 +1,7 @@
 #pragma once
 /*
- * What all sessions and their processes share: the tables, what is retained of closed processes,
- * the way to start commands and sandboxes, and where events go. One per server.
+ * The state that all sessions and their processes share: the tables, the retained output of closed
+ * processes, the means to start commands and sandboxes, and the sink of events. One per server.
  */
 
 #include "base/hash.h"
@@ -21,25 +21,25 @@ struct files_host;
 struct process_host;
 struct session;
 
-/* What the operator has set. */
+/* Settings of the operator. */
 struct process_settings {
     uint64_t session_ttl_ms;      /* 0 = a session ends with its connection */
-    bool keep_detached;           /* what a command detached outlives its session */
-    bool allow_attach;            /* process/attach is answered */
-    unsigned max_processes;       /* that run at once, per session; 0 = no limit */
+    bool keep_detached;           /* detached descendants of a command outlive its session */
+    bool allow_attach;            /* process/attach is allowed */
+    unsigned max_processes;       /* running ones per session; 0 = no limit */
     size_t retained_output;       /* bytes kept per process */
-    uint64_t closed_retention_ms; /* how long a closed process can still be read; 0 = not at all */
+    uint64_t closed_retention_ms; /* how long clients can read a closed process; 0 = not at all */
     size_t closed_output_max;     /* bytes kept by all closed processes; 0 = none */
     bool allow_direct_exec, allow_prepared_exec;
-    bool inherit_pids;  /* sandboxed processes see those of the host */
+    bool inherit_pids;  /* sandboxed processes see the host's processes */
     bool one_at_a_time; /* a connection's requests run one after another */
 };
 
-/* What the rooms above do when something ends. */
+/* Callbacks of the rooms above. */
 struct process_hooks {
     void (*detached)(struct session *s);   /* its connection is gone */
     void (*ended)(struct session *s);      /* it is about to be freed */
-    void (*freed)(struct process_host *h); /* memory of a process or a session was given back */
+    void (*freed)(struct process_host *h); /* a process or a session gave memory back */
     void (*died)(struct process_host *h);  /* the last descendant of a command is dead */
 };
 
@@ -47,41 +47,41 @@ struct process_host {
     struct loop *loop;
     struct conn_host *conns;
     struct ops *ops;
-    struct files_host *files; /* of the room above, opaque here */
+    struct files_host *files; /* belongs to the room above, opaque here */
     const struct process_hooks *hooks;
     struct process_settings settings;
     struct proc_host procs;
     struct sandbox_host sandbox;
     struct remains remains;
-    const char *shell;    /* of terminals whose environment names none; borrowed */
+    const char *shell;    /* for terminals whose environment names none; borrowed */
     struct hash sessions; /* struct session by id */
-    struct list detached; /* of them, those without a connection, longest first */
+    struct list detached; /* sessions without a connection, longest detached first */
     size_t detached_count;
-    struct retention outputs; /* of closed processes, by session */
-    struct retention entries; /* the processes themselves, likewise */
+    struct retention outputs; /* output of closed processes, shared by session */
+    struct retention entries; /* the closed processes themselves, likewise */
     struct list dying;        /* struct process: ended, waiting for their last descendant to die */
     uint8_t write_key[16];    /* for digests of write ids */
     uint64_t last_attach_id;
-    bool draining; /* told to stop: no new starts */
+    bool draining; /* no new starts */
     bool stopping; /* sessions end with their connections */
 };
 
 /*
- * `nofile` are the descriptor limits for commands, `home` (borrowed, or NULL) the user's home. The
- * members above `settings` are the caller's to set first. 0 or -errno.
+ * Initialises all members below `settings`; the caller has set the others. `nofile` are the
+ * descriptor limits of commands, `home` is the user's home (borrowed, or NULL). 0 or -errno.
  */
 MUST_CHECK int process_host_init(struct process_host *h, const struct process_settings *settings,
                                  struct rlimit nofile, const char *home);
 
-/* After process_host_end_sessions(). Frees also what could not be ended in time. */
+/* Call after process_host_end_sessions(). Also frees processes that would not die in time. */
 void process_host_fini(struct process_host *h);
 
-/* SIGTERM to everything that runs. */
+/* Sends SIGTERM to every running process. */
 void process_host_ask_to_end(struct process_host *h);
 
 /* Ends the sessions that have no connection, or all of them. */
 void process_host_end_detached(struct process_host *h);
 void process_host_end_sessions(struct process_host *h);
 
-/* Adds the figures of sessions and processes. */
+/* Adds the counts of sessions and processes. */
 void process_host_count(const struct process_host *h, struct metrics_now *now);

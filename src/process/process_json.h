@@ -1,17 +1,17 @@
 #pragma once
-/* The state of a process as JSON members, the same in every answer and notification. */
+/* The state of a process as JSON members, alike in every answer and notification. */
 
 #include "base/buf.h"
 #include "proc/resources.h"
 #include "process/process.h"
 
 /*
- * "exited":..,"exitCode":..,"closed":..,"sandboxDenied":.. and what process_json_put_extra() adds.
- * `timed_out` is the name of the member that tells that the process's own time was up.
+ * "exited":..,"exitCode":..,"closed":..,"sandboxDenied":.. and process_json_put_extra(). `timed_out`
+ * names the member that tells that the process's own timeout ended it.
  */
 MUST_CHECK int process_json_put(const struct process *p, const char *timed_out, struct buf *b);
 
-/* ,"signal":..,TIMED_OUT:true: each where it applies. */
+/* ,"signal":..,TIMED_OUT:true, each only if it applies. */
 MUST_CHECK int process_json_put_extra(const struct proc *p, const char *timed_out, struct buf *b);
 
 /* {"userTimeMs":..,"systemTimeMs":..,"peakMemoryBytes":..,"wallTimeMs":..} */
@@ -20,5 +20,5 @@ MUST_CHECK int process_json_put_resources(const struct proc *p, struct buf *b);
 /* "starting", "running", "exited" or "closed". */
 const char *process_json_word(const struct proc *p);
 
-/* What confines it, in the words that clients know: "none" or "linuxSeccomp". */
+/* The sandbox, in words that clients know: "none" or "linuxSeccomp". */
 const char *process_json_sandbox(const struct process *p);

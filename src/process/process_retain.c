@@ -6,7 +6,7 @@ static struct conn *process_conn(const struct process *p) {
     return p->session->peer != NULL ? p->session->peer->conn : NULL;
 }
 
-/* -- what the client has -- */
+/* -- events that the client has -- */
 
 static bool process_is_seen(const struct process *p) {
     const struct conn *c = process_conn(p);
@@ -19,17 +19,17 @@ static void process_classify(struct process *p) {
     retention_set_kind(&h->outputs, &p->output, kind);
     retention_set_kind(&h->entries, &p->entry, kind);
     list_remove(&p->unsent);
-    /* Sent, but not taken by the socket yet: process_promote() looks again. */
+    /* Queued, but the socket has not taken it yet: process_promote() looks again. */
     if (kind == RETENTION_UNSEEN && p->missed_seq == 0)
         list_append(&p->session->unsent, &p->unsent);
 }
 
-/* Looks again at the closed processes of a session whose last events were queued. */
+/* Classifies again the closed processes of a session whose last events were queued. */
 static void process_promote(struct session *s) {
     for (struct list *n; (n = list_first(&s->unsent)) != NULL;) {
         struct process *p = list_entry(n, struct process, unsent);
         if (!process_is_seen(p))
-            return; /* the later ones were queued behind it */
+            return; /* later ones are queued behind this one */
         process_classify(p);
     }
 }
@@ -85,7 +85,7 @@ static void process_drop_output(struct process *p) {
     proc_drop_output(&p->proc);
 }
 
-/* The entry of `p`, whose process is just telling that it has closed, cannot go at once. */
+/* Spares the entry of `p`, which is just reporting that it has closed. */
 static void process_bound_entries(struct process_host *h, struct process *p) {
     for (struct retention_item *i; (i = retention_victim(&h->entries)) != NULL;) {
         struct process *victim = container_of(i, struct process, entry);
@@ -107,7 +107,7 @@ static void process_bound_retention(struct process_host *h, struct process *p) {
     process_bound_entries(h, p);
 }
 
-/* What an entry costs besides its output. */
+/* Bytes of an entry besides its output. */
 static size_t process_entry_size(const struct process *p) {
     return sizeof *p + p->id.n + p->id_json.n + p->argv_json.n;
 }

@@ -1,32 +1,32 @@
 #pragma once
 /*
- * What is kept of closed processes, and which of it their clients already have. Two bounds of the
- * server, each shared fairly by its sessions (retention.h): output, and the entries themselves. A
- * process that loses its output keeps its entry, and says so in process/read.
+ * Retention of closed processes. The server bounds their output and their entries; sessions share
+ * each bound fairly (retention.h), and output that clients already have goes first. A process that
+ * loses its output keeps its entry, and process/read tells the client.
  *
- * An event counts as seen when the socket of its session's connection has taken it, or an answer of
- * process/read that covers it. When the connection ends, what the peer's host has not confirmed
- * counts as not seen.
+ * An event counts as seen once the socket of its session's connection has taken it, or an answer to
+ * process/read that covers it. When the connection ends, bytes that the peer has not acknowledged
+ * count as not seen.
  */
 
 #include "process/process.h"
 
-/* A process has closed: keeps its output and its entry for their time, within the bounds. */
+/* A process has closed: keeps its output and its entry for a time, within the bounds. */
 void process_retain(struct process *p);
 
-/* Takes back what process_retain() did; harmless otherwise. */
+/* Undoes process_retain(); harmless without one. */
 void process_retain_drop(struct process *p);
 
-/* Event `seq` was just sent to the owner, if there is one. */
+/* The owner, if there is one, has just been sent event `seq`. */
 void process_retain_note_event(struct process *p, uint64_t seq);
 
-/* An answer of n bytes that tells all events up to `seq` is about to be sent to the owner. */
+/* The owner is about to be sent an answer of n bytes with all events up to `seq`. */
 void process_retain_note_read(struct process *p, uint64_t seq, size_t n);
 
-/* The session's connection is gone; it is still s->peer. */
+/* The session's connection is gone; s->peer still names it. */
 void process_retain_note_detach(struct session *s);
 
-/* Whether output with a sequence number above `after` had to go. */
+/* Whether output with a sequence number above `after` was evicted. */
 static inline bool process_has_lost(const struct process *p, uint64_t after) {
     return p->lost_seq > after;
 }

@@ -29,7 +29,7 @@ int process_view_snapshot_decode(const struct json_node *params, void *out, stru
     return jsondec(&snapshot_struct, params, out, e);
 }
 
-/* One of the three places output can be: its name, and where its bytes are kept (NULL: nowhere). */
+/* A stream by name, and the place that keeps its bytes (NULL: none). */
 struct snapshot_stream {
     const char *name;
     enum outlog_stream stream;

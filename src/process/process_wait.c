@@ -27,7 +27,7 @@ bool process_wait_ready(const struct process *p, const struct process_query *q) 
             (proc->state == PROC_EXITED && q->after < proc->next_seq - 1));
 }
 
-/* In the ring, or joined in the scratch buffer. */
+/* Points into the ring, or joins two parts in the scratch buffer. */
 const char *process_wait_chunk_bytes(const struct process *p, const struct outlog_chunk *c) {
     struct str s[2];
     outlog_bytes(&p->proc.log, c, s);
@@ -50,14 +50,14 @@ static int process_put_chunk(const struct process *p, const struct outlog_chunk 
     return buf_putz(b, "\"}");
 }
 
-/* The chunks a read asks for; *last becomes the seq of the last one, if any. */
+/* Appends the chunks that a read asks for; *last becomes the seq of the last one, if any. */
 static int process_put_chunks(const struct process *p, const struct process_query *q, struct buf *b,
                               uint64_t *last) {
     uint64_t total = 0;
     size_t first = outlog_find(&p->proc.log, q->after);
     for (size_t i = first; i < p->proc.log.count; i++) {
         const struct outlog_chunk *c = outlog_at(&p->proc.log, i);
-        /* The first chunk always goes, whole; further ones only within the limit. */
+        /* The first chunk always goes out whole; further ones only within the limit. */
         if (i > first && (total >= q->max_bytes || c->len > q->max_bytes - total))
             break;
         int err = i > first ? buf_putc(b, ',') : 0;
@@ -71,14 +71,14 @@ static int process_put_chunks(const struct process *p, const struct process_quer
     return 0;
 }
 
-/* The last event that an answer tells of which the last chunk is `last` (0: there was none). */
+/* The last event that an answer covers if `last` is its last chunk (0: it has none). */
 static uint64_t process_read_covers(const struct process *p, const struct process_query *q,
                                     uint64_t last) {
     const struct proc *proc = &p->proc;
     if (outlog_find(&proc->log, MAX(last, q->after)) < proc->log.count)
         return last; /* there is more */
     return q->after < proc->next_seq ? proc->next_seq - 1
-                                     : 0; /* beyond all numbers: it only waits */
+                                     : 0; /* the query asks for later events: it only waits */
 }
 
 static int process_put_read(struct process *p, const struct process_query *q, struct buf *b) {
@@ -131,7 +131,7 @@ static void process_wait_answer(struct process_wait *w) {
     rpc_result_send(c);
 }
 
-/* Answers if there is something to say, and room to say it. */
+/* Answers if the query is ready and the connection has room. */
 static void process_wait_try(struct process_wait *w) {
     if ((w->due || process_wait_ready(w->process, &w->query)) && rpc_has_room(w->call))
         process_wait_answer(w);

@@ -16,29 +16,31 @@ struct process_query {
     bool limited;       /* max_bytes was given: the answer is a page */
 };
 
-/* Whether the answer need not wait. */
+/* Whether the query can be answered now. */
 bool process_wait_ready(const struct process *p, const struct process_query *q);
 
 /*
- * Appends the answer's JSON: of process/read for PROCESS_UNTIL_NEWS, else of process/wait (`late`:
- * the time was up first). 0 or as buf_reserve().
+ * Appends the JSON of an answer: to process/read for PROCESS_UNTIL_NEWS, else to process/wait.
+ * `late`: its time was up first. 0 or as buf_reserve().
  */
 MUST_CHECK int process_wait_put_answer(struct process *p, const struct process_query *q, bool late,
                                        struct buf *b);
 
-/* Waits up to `ms` (UINT64_MAX = for ever) for process_wait_ready(), then answers. 0, or -errno
- * and e. */
+/*
+ * Answers when process_wait_ready(), at the latest after `ms` (UINT64_MAX = no limit). 0, or -errno
+ * with e set.
+ */
 MUST_CHECK int process_wait_for(struct process *p, struct rpc_call *c,
                                 const struct process_query *q, uint64_t ms, struct err *e);
 
 /* Bytes of a retained chunk in one piece, valid until the next call. */
 const char *process_wait_chunk_bytes(const struct process *p, const struct outlog_chunk *c);
 
-/* Answers the requests that now have something to say. */
+/* Answers the requests that are ready now. */
 void process_wait_wake(struct process *p);
 
-/* Answers all of them, ready or not: the process is about to go, its output is gone already. */
+/* Answers all requests: the process leaves the table, its output is gone already. */
 void process_wait_expire(struct process *p);
 
-/* Drops all of them without an answer: the session is going away. */
+/* Drops all requests without an answer: the session ends. */
 void process_wait_drop(struct process *p);

@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-/* A write that waits for room; nothing of it has been written. */
+/* A write that waits for room; none of its bytes has been written. */
 struct process_write {
     struct list node;
     struct process *process;
@@ -13,7 +13,7 @@ struct process_write {
     char data[];
 };
 
-/* One attempt. PROCESS_WRITE_WAITING when the queue is full; then nothing was done. */
+/* Tries once. PROCESS_WRITE_WAITING: the queue is full and nothing was written. */
 static enum process_write_status process_write_now(struct process *p, const struct stdinq_id *id,
                                                    struct str data, bool close, struct err *e) {
     struct proc *proc = &p->proc;
@@ -22,7 +22,7 @@ static enum process_write_status process_write_now(struct process *p, const stru
     /* planted: repeated-write */
     if (id != NULL && stdinq_seen(&proc->stdinq, *id))
         return PROCESS_WRITE_ACCEPTED;
-    /* The end-of-file of a terminal is a chunk of its own: both go, or both wait. */
+    /* A terminal's end-of-file is a chunk of its own: data and end go together, or wait together. */
     if (close && proc->tty && !proc_stdin_has_room(proc, data.n > 0 ? 2 : 1))
         return PROCESS_WRITE_WAITING;
     int r = proc_write(proc, data.p, data.n);

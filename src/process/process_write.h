@@ -1,6 +1,5 @@
 #pragma once
-/* process/write and process/closeStdin: input for a process, and the requests that wait for
- * room. */
+/* process/write and process/closeStdin: input of a process, and requests that wait for room. */
 
 #include "process/process.h"
 
@@ -11,21 +10,21 @@ enum process_write_status {
     PROCESS_WRITE_STDIN_CLOSED,
     PROCESS_WRITE_STARTING,
     PROCESS_WRITE_FAILED,  /* e is set */
-    PROCESS_WRITE_WAITING, /* the queue is full: the call was parked and will be answered */
+    PROCESS_WRITE_WAITING, /* the queue is full: the call waits and is answered later */
 };
 
 struct process_input {
     struct str write_id; /* p NULL: never de-duplicated */
     struct str data;
-    bool close; /* end stdin behind it */
+    bool close; /* close stdin after it */
 };
 
-/* Writes or queues, in order. */
+/* Writes or queues the input, in order. */
 enum process_write_status process_write(struct process *p, struct rpc_call *c,
                                         const struct process_input *in, struct err *e);
 
-/* Moves waiting writes on while there is room; fails them after a terminate. */
+/* Carries out waiting writes while there is room; fails them after a terminate. */
 void process_write_pump(struct process *p);
 
-/* Drops waiting writes without an answer: the session is going away. */
+/* Drops waiting writes without an answer: the session ends. */
 void process_write_drop(struct process *p);

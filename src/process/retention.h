@@ -1,7 +1,7 @@
 #pragma once
 /*
- * A bounded store that several holders share fairly. It counts bytes and says what has to go; the
- * owner of an item frees what the item stands for. No I/O, no clock.
+ * A bounded store that several holders share fairly. It counts bytes and chooses the item to evict;
+ * the owner of the item frees the memory behind it. No I/O, no clock.
  *
  * Each session has a share. An item belongs to a share and is `seen` (its client has it) or not.
  * While the total exceeds the maximum, retention_victim() names one item:
@@ -10,8 +10,8 @@
  * - among the other shares seen items go before unseen ones;
  * - among items of one kind the share that holds most loses first, and of equal shares the one with
  *   the older item; a share loses its items in the order in which they became of that kind.
- * One half of the maximum thus keeps every client apart from the others, the other half goes to
- * those with unseen items.
+ * One half of the maximum thus isolates every client from the others. The other half goes to
+ * clients with unseen items.
  *
  * Maxima: `max` bytes in total. Two heaps of one pointer per share; each call but retention_join()
  * takes O(log shares) steps and cannot fail.
@@ -43,7 +43,7 @@ struct retention {
     size_t max;     /* bytes kept at most */
     size_t bytes;   /* kept now */
     size_t shares;  /* that have joined */
-    size_t holders; /* of them, those that hold something */
+    size_t holders; /* shares that hold something */
     uint64_t last_age;
     struct retention_share **heap[RETENTION_KINDS]; /* largest share first; owned */
     size_t count[RETENTION_KINDS];
@@ -56,7 +56,7 @@ void retention_fini(struct retention *r);
 /* A new, empty share. 0 or -ENOMEM. */
 MUST_CHECK int retention_join(struct retention *r, struct retention_share *share);
 
-/* A share that holds nothing goes. */
+/* An empty share leaves. */
 void retention_leave(struct retention *r);
 
 /* Keeps an item of that many bytes. The total may exceed the maximum until victims are dropped. */
@@ -66,11 +66,11 @@ void retention_keep(struct retention *r, struct retention_share *share, struct r
 /* Drops an item; harmless on one that is not kept. */
 void retention_drop(struct retention *r, struct retention_item *item);
 
-/* Its client has it now, or turns out not to have it; harmless on one that is not kept. */
+/* Changes whether its client has the item; harmless on one that is not kept. */
 void retention_set_kind(struct retention *r, struct retention_item *item, enum retention_kind kind);
 
-/* What has to go next, or NULL while the total is within the maximum. The caller drops it. */
+/* The next item to evict, or NULL while the total is within the maximum. The caller drops it. */
 struct retention_item *retention_victim(const struct retention *r);
 
-/* Bytes that a share can hold without ever losing any, given the present holders. */
+/* Bytes that a share never loses, given the present holders. */
 size_t retention_guarantee(const struct retention *r);

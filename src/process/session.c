@@ -13,7 +13,7 @@ static void session_on_ttl(struct loop_timer *t) {
     session_end(s);
 }
 
-/* No sign of life: the connection is dead, whatever TCP thinks. */
+/* The peer sent nothing since the probe: the connection is dead, whatever TCP thinks. */
 static void session_on_probe(struct loop_timer *t) {
     struct session *s = container_of(t, struct session, probe);
     if (s->peer == NULL || conn_received(s->peer->conn) != s->probe_rx)
@@ -35,7 +35,7 @@ static void session_attach(struct session *s, struct rpc_peer *peer) {
         proc_flow_close(&s->gate);
 }
 
-/* Puts it on the host's books. 0 or -ENOMEM. */
+/* Enters it into the host's tables. 0 or -ENOMEM. */
 static int session_enter(struct session *s) {
     struct process_host *host = s->host;
     if (retention_join(&host->outputs, &s->output) < 0)
@@ -104,7 +104,7 @@ struct session *session_resume(struct process_host *host, struct str id, struct 
     return s;
 }
 
-/* The longest detached session that has no process, or else the longest detached of all. */
+/* The longest detached session without a process, else the longest detached of all. */
 static struct session *session_least_missed(const struct process_host *host) {
     list_for_each(n, &host->detached) {
         struct session *s = list_entry(n, struct session, detached_node);
@@ -137,7 +137,7 @@ void session_detach(struct session *s) {
     }
     list_append(&host->detached, &s->detached_node);
     host->detached_count++;
-    proc_flow_open(&s->gate); /* output is drained and retained while nobody listens */
+    proc_flow_open(&s->gate); /* without a client, output is read and retained */
     if (host->detached_count > PROCESS_HOST_DETACHED_MAX)
         session_end(session_least_missed(host));
 }

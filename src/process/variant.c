@@ -4,7 +4,7 @@
 
 #include <ctype.h>
 
-/* The notes write the first letter of a name as a capital. */
+/* The design notes capitalise the first letter of a name. */
 static bool variant_is_notes_spelling(struct str text, const char *name) {
     return text.n > 1 && text.p[0] == toupper((unsigned char)name[0]) &&
            str_eqz((struct str){text.p + 1, text.n - 1}, name + 1);

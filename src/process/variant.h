@@ -1,8 +1,8 @@
 #pragma once
 /*
- * Enumerations of the design notes' methods. A name has two spellings, the protocol's ("graceful")
- * and that of the notes ("Graceful"), and each enumeration takes both. A value with members is
- * {"type":NAME,MEMBERS} or {NAME:{MEMBERS}}; one without is also NAME alone, or {NAME:null}.
+ * Enumerations in params. Each takes two spellings of a name, the protocol's ("graceful") and the
+ * design notes' ("Graceful"). A value with members is {"type":NAME,MEMBERS} or {NAME:{MEMBERS}};
+ * one without members may also be NAME alone, or {NAME:null}.
  */
 
 #include "json/json.h"
