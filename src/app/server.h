@@ -16,7 +16,7 @@
 #define SERVER_DRAIN_MS 5         /* between looks whether clients have been told */
 #define SERVER_STOP_MS 2000       /* for the last processes to die, unless they hang */
 #define SERVER_STOP_AGAIN_MS 50   /* between looks at those that do not */
-#define SERVER_STOP_LOOKS 600     /* at most: half a minute */
+#define SERVER_STOP_LOOKS 4800    /* at most: four minutes, for a bomb on a busy machine */
 #define SERVER_POOL_MS 500        /* at most, for calls of the file system to end */
 #define SERVER_TRIM_MS 5000       /* until free memory is given back, when nobody is there */
 #define SERVER_TRIM_BUSY_MS 30000 /* the same beside clients, whom it may cost milliseconds */
