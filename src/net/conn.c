@@ -25,11 +25,10 @@ int conn_host_init(struct conn_host *h, struct loop *loop, const struct conn_ops
 
 /* -- ending -- */
 
-/* Gives its place up, once. */
 static void conn_leave(struct conn *c) {
     conn_proof_end(c);
-    c->host->count -= !c->left;
-    c->left = true;
+    c->host->count -= c->state != CONN_DROPPED;
+    c->state = CONN_DROPPED;
 }
 
 static void conn_free(struct conn *c) {
@@ -64,16 +63,14 @@ static void conn_say_gone(struct conn *c) {
     if (c->state == CONN_BODY) {
         c->state = CONN_HTTP;
         c->host->ops->cut(c);
+    } else if (c->state == CONN_OPEN || c->state == CONN_ENDING) {
+        c->state = CONN_FLUSHING;
+        c->host->ops->gone(c);
     }
-    if (!c->opened)
-        return;
-    c->opened = false;
-    c->host->ops->gone(c);
 }
 
 void conn_drop(struct conn *c) {
     conn_say_gone(c);
-    c->state = CONN_LINGERING;
     conn_leave(c);
     loop_io_del(c->host->loop, &c->io);
     loop_io_del(c->host->loop, &c->out);
@@ -104,13 +101,13 @@ uint64_t conn_tx_confirmed(const struct conn *c) {
 
 /* Whether messages may be handed out. */
 static bool conn_takes_input(const struct conn *c) {
-    return !c->paused && !c->yielded && !conn_is_full(c);
+    return !c->paused && !c->turn_task.queued && !conn_is_full(c);
 }
 
 static bool conn_wants_input(const struct conn *c) {
-    if (c->input_done || c->state == CONN_FLUSHING)
+    if (c->input_done)
         return false;
-    return c->state == CONN_LINGERING || conn_takes_input(c);
+    return c->state == CONN_LINGERING || (c->state <= CONN_OPEN && conn_takes_input(c));
 }
 
 void conn_update_watch(struct conn *c) {
@@ -120,7 +117,7 @@ void conn_update_watch(struct conn *c) {
     if (!c->stdio) {
         /* What was sent before the end still counts, in HTTP and behind a message whose turn is
          * not over: the end is seen when it is read. */
-        bool ahead = c->state == CONN_OPEN && !c->input_done && !c->yielded;
+        bool ahead = c->state == CONN_OPEN && !c->input_done && !c->turn_task.queued;
         uint32_t watch_end = ahead ? EPOLLRDHUP : 0u;
         loop_io_want(l, &c->io, (reading ? EPOLLIN : 0u) | watch_end | (writing ? EPOLLOUT : 0u));
         return;
@@ -160,7 +157,7 @@ void conn_flush(struct conn *c) {
     c->blocked = c->sendq.bytes > 0;
     if (c->state == CONN_HTTP && c->sendq.bytes < before)
         conn_proof_await_head(c);
-    if (c->state == CONN_FLUSHING)
+    if (c->state == CONN_ENDING)
         conn_say_gone(c);
     if (c->sendq.bytes == 0)
         conn_sent_all(c);
@@ -196,12 +193,19 @@ void conn_queued(struct conn *c) {
     }
 }
 
+/* Takes no more messages or requests. A transfer goes on until its owner hears of its end. */
+static void conn_stop(struct conn *c) {
+    if (c->state == CONN_OPEN)
+        c->state = CONN_ENDING;
+    else if (c->state == CONN_HTTP)
+        c->state = CONN_FLUSHING;
+    loop_defer(c->host->loop, &c->flush_task);
+}
+
 void conn_break(struct conn *c) {
     log_error("out of memory: ending connection %s", c->peer);
     c->broken = true;
-    if (c->state != CONN_BODY) /* the owner of a transfer has yet to hear of it */
-        c->state = CONN_FLUSHING;
-    loop_defer(c->host->loop, &c->flush_task);
+    conn_stop(c);
 }
 
 /* Queues one frame (any state); memory trouble ends the connection. */
@@ -334,31 +338,24 @@ void conn_ping(struct conn *c) {
 }
 
 void conn_begin_flush(struct conn *c) {
-    if (c->state == CONN_LINGERING || c->state == CONN_FLUSHING)
+    if (c->state != CONN_OPEN && c->state != CONN_HTTP)
         return;
-    c->state = CONN_FLUSHING;
+    conn_stop(c);
     if (loop_timer_set(c->host->loop, &c->timer, CONN_GOODBYE_MS * LOOP_MS) < 0)
         c->broken = true;
-    loop_defer(c->host->loop, &c->flush_task);
 }
 
 void conn_end(struct conn *c, unsigned code, const char *reason) {
-    if (c->state == CONN_HTTP)
-        conn_begin_flush(c);
-    if (c->state != CONN_OPEN || c->close_sent)
+    bool close_frame = c->state == CONN_OPEN && !c->stdio;
+    conn_begin_flush(c);
+    if (!close_frame)
         return;
-    if (!c->stdio) {
-        char payload[125];
-        payload[0] = (char)(code >> 8);
-        payload[1] = (char)(code & 0xFF);
-        size_t n = MIN(strlen(reason), sizeof payload - 2);
-        memcpy(payload + 2, reason, n);
-        c->close_sent = true;
-        conn_queue_frame(c, &c->sendq, WS_CLOSE, true,
-                         (struct str){payload, code == 1005 ? 0 : n + 2});
-    }
-    if (c->state == CONN_OPEN)
-        conn_begin_flush(c);
+    char payload[125];
+    payload[0] = (char)(code >> 8);
+    payload[1] = (char)(code & 0xFF);
+    size_t n = MIN(strlen(reason), sizeof payload - 2);
+    memcpy(payload + 2, reason, n);
+    conn_queue_frame(c, &c->sendq, WS_CLOSE, true, (struct str){payload, code == 1005 ? 0 : n + 2});
 }
 
 /* -- input: WebSocket -- */
@@ -404,7 +401,6 @@ static void conn_ws_parsed(struct conn *c, struct ws_msg *m) {
 
 /* Lets others have their turn. */
 static void conn_yield(struct conn *c) {
-    c->yielded = true;
     loop_yield(c->host->loop, &c->turn_task);
 }
 
@@ -456,7 +452,7 @@ static void conn_lines(struct conn *c) {
     c->line_seen -= MIN(c->line_seen, at);
     if (c->in.len == 0)
         buf_fini(&c->in);
-    if (c->state == CONN_OPEN && c->in.len > c->msg_max && !c->paused && !c->yielded) {
+    if (c->state == CONN_OPEN && c->in.len > c->msg_max && !c->paused && !c->turn_task.queued) {
         log_warn("a line is longer than %zu bytes: ending", c->msg_max);
         conn_end(c, 1009, "");
     }
@@ -495,7 +491,7 @@ void conn_process(struct conn *c, char *data, size_t n) {
         conn_websocket(c, data, n);
         return;
     }
-    if (c->state == CONN_LINGERING)
+    if (c->state > CONN_OPEN)
         return; /* read and thrown away until the peer closes */
     conn_stash(c, data, n);
     if (c->state == CONN_HTTP)
@@ -518,10 +514,10 @@ static void conn_input_end(struct conn *c) {
     } else if (c->state == CONN_BODY) {
         conn_update_watch(c);
         c->host->ops->body(c);
-    } else if (c->state != CONN_FLUSHING) {
+    } else if (c->state <= CONN_OPEN) {
         log_debug("connection %s ended by its peer", c->peer);
-        conn_say_gone(c); /* at once: the session may be resumed in this very turn */
         conn_begin_flush(c);
+        conn_say_gone(c); /* at once: the session may be resumed in this very turn */
     } else {
         loop_defer(c->host->loop, &c->flush_task);
     }
@@ -569,7 +565,7 @@ void conn_read(struct conn *c) {
         if (n >= CONN_READ)
             break;
     }
-    if (!c->left)
+    if (c->state != CONN_DROPPED)
         conn_update_watch(c);
 }
 
@@ -583,7 +579,7 @@ static void conn_on_io(struct loop_io *io, uint32_t events) {
     struct conn *c = container_of(io, struct conn, io);
     if (events & EPOLLOUT)
         conn_flush(c);
-    if (c->free_task.queued)
+    if (c->state == CONN_DROPPED)
         return;
     if (events & EPOLLIN)
         conn_read(c);
@@ -600,8 +596,7 @@ static void conn_on_out(struct loop_io *io, uint32_t events) {
 
 static void conn_on_turn(struct loop_task *t) {
     struct conn *c = container_of(t, struct conn, turn_task);
-    c->yielded = false;
-    if (c->left)
+    if (c->state == CONN_DROPPED)
         return;
     if (c->state == CONN_OPEN && conn_takes_input(c))
         conn_resume_input(c);
@@ -685,7 +680,6 @@ int conn_stdio(struct conn_host *h, int in_fd, int out_fd) {
     c->stdio = true;
     c->standing = CONN_PROVEN; /* whoever started the server speaks */
     c->state = CONN_OPEN;
-    c->opened = true;
     c->in = BUF_INIT((size_t)CONN_MSG_MAX + CONN_READ + 1);
     snprintf(c->peer, sizeof c->peer, "stdio");
     (void)fcntl(in_fd, F_SETFL, fcntl(in_fd, F_GETFL) | O_NONBLOCK);

@@ -2,8 +2,13 @@
 /*
  * A connection that carries messages: a WebSocket (after its HTTP upgrade) or stdio lines.
  *
- *     http ── upgrade ──> open ── goodbye, close, error ──> ending ──> freed
- *     http <── request, answer ──> body
+ *     body <── request, answer ──> http ── upgrade ──> open
+ *                                   │                    │ conn_end(), end of input
+ *                                   │                  ending ── `gone`
+ *                                   │                    │
+ *                                   └──── close ────> flushing ── all sent ──> lingering
+ *
+ * From every state an error, a timeout or the peer's hang-up leads to dropped, then it is freed.
  *
  * The owner hears `open` once, then messages, then `gone` once, when the connection stops being
  * usable; what was queued by then is still sent, then it hears `closed` and the connection frees
@@ -117,9 +122,24 @@ void conn_host_drop(struct conn_host *h);
 /* The same, and gives everything back. */
 void conn_host_fini(struct conn_host *h);
 
-enum conn_state { CONN_HTTP, CONN_BODY, CONN_OPEN, CONN_FLUSHING, CONN_LINGERING };
+/* In this order: up to CONN_OPEN requests and messages are taken. */
+enum conn_state {
+    CONN_HTTP,      /* requests are read */
+    CONN_BODY,      /* a transfer is under way: the owner has yet to end it, or hears `cut` */
+    CONN_OPEN,      /* the owner has heard `open`; messages come and go */
+    CONN_ENDING,    /* no more messages; the flush task tells the owner `gone` */
+    CONN_FLUSHING,  /* sends what is queued and reads nothing */
+    CONN_LINGERING, /* all was sent: waits for the peer to hang up, and throws its input away */
+    CONN_DROPPED,   /* its place was given up; the free task frees it */
+};
 
-enum conn_standing { CONN_STRANGER, CONN_SERVED, CONN_GUEST, CONN_PROVEN };
+enum conn_standing {
+    CONN_STRANGER,
+    CONN_SERVED,
+    CONN_GUEST,
+    CONN_LATE, /* a guest whose time is over, while input that was read in time waits */
+    CONN_PROVEN,
+};
 
 struct conn {
     struct list node;
@@ -127,21 +147,16 @@ struct conn {
     enum conn_standing standing;
     struct list unproven; /* in host->strangers or host->guests */
     uint64_t proof_due;   /* while a stranger or a guest: loop time of its end */
-    bool proof_late;      /* that time is over, but there was input to be handled */
     void *user;           /* the owner's */
     void *transfer;       /* the owner's, while CONN_BODY */
     enum conn_state state;
     bool stdio;
-    bool input_done; /* end of input seen */
-    bool paused;     /* the owner wants no input for now */
-    bool yielded;    /* its input goes on when it is its turn again */
-    bool blocked;    /* the socket took less than there was: wait until it takes more */
-    bool want_out;   /* a transfer wants to know when it can send */
-    bool high;       /* pressure was reported */
-    bool opened;     /* `open` was reported, `gone` was not */
-    bool broken;     /* out of memory: nothing more can be sent */
-    bool left;       /* its place was given up */
-    bool close_sent;
+    bool input_done;    /* end of input seen */
+    bool paused;        /* the owner wants no input for now */
+    bool blocked;       /* the socket took less than there was: wait until it takes more */
+    bool want_out;      /* a transfer wants to know when it can send */
+    bool high;          /* pressure was reported */
+    bool broken;        /* out of memory: nothing more can be sent */
     bool end_told;      /* stdio: `input_end` was reported */
     struct loop_io io;  /* input; for a socket also output */
     struct loop_io out; /* stdio: output */
@@ -155,9 +170,10 @@ struct conn {
     uint64_t rx_bytes;       /* ever read */
     struct loop_timer timer; /* head, proof, transfer, ping, goodbye, linger */
     struct loop_timer poll;  /* stdio on a file that epoll does not take */
-    struct loop_task flush_task, free_task, turn_task;
-    char *subject;            /* owned; of the token it came with, or NULL */
-    char peer[SOCK_PEER_MAX]; /* "IP:PORT", "unix" or "stdio" */
+    struct loop_task flush_task, free_task;
+    struct loop_task turn_task; /* queued: it has yielded, its input waits for its turn */
+    char *subject;              /* owned; of the token it came with, or NULL */
+    char peer[SOCK_PEER_MAX];   /* "IP:PORT", "unix" or "stdio" */
 };
 
 /* Takes over a connected socket. 0 or -errno (the socket is closed). */

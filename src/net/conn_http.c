@@ -40,7 +40,6 @@ static void conn_upgrade(struct conn *c, struct str key) {
     }
     conn_proof_serve(c);
     c->state = CONN_OPEN;
-    c->opened = true;
     log_info("websocket client connected: %s", c->peer);
     conn_proof_served(c);
     c->host->ops->open(c);

@@ -43,8 +43,8 @@ void conn_proof_served(struct conn *c) {
 }
 
 void conn_proof_over(struct conn *c) {
-    if (c->yielded && !c->proof_late) { /* `initialize` may be in what waits for its turn */
-        c->proof_late = true;
+    if (c->turn_task.queued && c->standing == CONN_GUEST) {
+        c->standing = CONN_LATE; /* `initialize` may be in what waits for its turn */
         (void)!loop_timer_set(c->host->loop, &c->timer, CONN_PROOF_LATE_MS * LOOP_MS);
         return;
     }
@@ -84,8 +84,7 @@ static void conn_evict(struct conn *c) {
     c->host->ops->turned_away(c, 0, why);
     conn_end(c, 1013, why);
     conn_flush(c);
-    if (!c->left)
-        conn_drop(c);
+    conn_drop(c);
 }
 
 /* The first of a list goes, unless what it has sent takes it off that place. */
