@@ -1,7 +1,8 @@
 #include "app/shell.h"
 
+#include "base/pathexec.h"
+
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,30 +22,21 @@ static bool shell_is_known(const char *path) {
     return false;
 }
 
-/* The first bash in `path`. 1 with *out set, 0 there is none, -1 out of memory. */
-static int shell_search(const char *path, char **out) {
-    for (const char *end; *path != '\0'; path = *end == ':' ? end + 1 : end) {
-        end = strchrnul(path, ':');
-        _cleanup_free_ char *candidate = NULL;
-        if (asprintf(&candidate, "%.*s/bash", (int)(end - path), path) < 0) {
-            candidate = NULL;
-            return -1;
-        }
-        if (shell_can_run(candidate)) {
-            *out = steal_ptr(&candidate);
-            return 1;
-        }
+/* The first bash in `path`, to be freed; NULL: there is none. */
+static char *shell_search(const char *path) {
+    char candidate[PATHEXEC_MAX];
+    while (path != NULL) {
+        if (pathexec_next(&path, "bash", candidate) && shell_can_run(candidate))
+            return strdup(candidate);
     }
-    return 0;
+    return NULL;
 }
 
 char *shell_for_clients(const char *login, const char *path) {
-    char *found = NULL;
     if (login != NULL && shell_is_known(login) && shell_can_run(login))
         return strdup(login);
-    if (path != NULL && shell_search(path, &found) != 0)
-        return found;
-    return strdup(shell_can_run("/bin/bash") ? "/bin/bash" : "/bin/sh");
+    char *found = shell_search(path);
+    return found != NULL ? found : strdup(shell_can_run("/bin/bash") ? "/bin/bash" : "/bin/sh");
 }
 
 const char *shell_for_terminals(const char *login) {

@@ -105,41 +105,6 @@ static void child_reset_signals(void) {
     sys4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&none, 0, sizeof none);
 }
 
-/* Copies the next component of *search, a slash and `name` to dst. False when it does not fit. */
-static bool child_next_candidate(const char **search, const char *name, char *dst) {
-    size_t n = 0;
-    const char *p = *search;
-    for (; *p != '\0' && *p != ':'; p++) {
-        if (n < SUPERVISOR_PATH_MAX - 1)
-            dst[n++] = *p;
-    }
-    *search = *p == ':' ? p + 1 : NULL;
-    if (n > 0 && n < SUPERVISOR_PATH_MAX - 1)
-        dst[n++] = '/';
-    for (; *name != '\0' && n < SUPERVISOR_PATH_MAX - 1; name++)
-        dst[n++] = *name;
-    dst[n] = '\0';
-    return *name == '\0' && n < SUPERVISOR_PATH_MAX - 1;
-}
-
-/* exec along the search path: what cannot be run is passed over; EACCES outlives other reasons. */
-static int child_exec(struct supervisor *s) {
-    if (s->search == NULL)
-        return (int)sys3(SYS_execve, (long)s->program, (long)s->argv, (long)s->envp);
-    int last = -ENOENT;
-    bool denied = false;
-    for (const char *rest = s->search; rest != NULL;) {
-        if (!child_next_candidate(&rest, s->program, s->path))
-            continue;
-        last = (int)sys3(SYS_execve, (long)s->path, (long)s->argv, (long)s->envp);
-        if (last == -EACCES)
-            denied = true;
-        else if (last != -ENOENT && last != -ENOTDIR)
-            return last;
-    }
-    return denied ? -EACCES : last;
-}
-
 static int child_launch(const struct supervisor *s) {
     return (int)sys5(SYS_execveat, s->launcher, (long)"", (long)s->argv, (long)s->envp,
                      AT_EMPTY_PATH);
@@ -205,7 +170,7 @@ static int child_main(void *arg) {
     if (r >= 0) {
         child_reset_signals();
         close_fds(launch ? 3 + SUPERVISOR_HANDED : 3, ~0u, CLOSE_RANGE_CLOEXEC);
-        r = launch ? child_launch(s) : child_exec(s);
+        r = launch ? child_launch(s) : pathexec(s->program, s->search, s->argv, s->envp, s->path);
     }
     s->error = (int)-r;
     return 127;

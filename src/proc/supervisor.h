@@ -20,6 +20,7 @@
  * reused meanwhile (supervisor_signal).
  */
 
+#include "base/pathexec.h"
 #include "base/placeholders.h"
 #include "proc/limits.h"
 
@@ -44,7 +45,6 @@ enum supervisor_kill {
     SUPERVISOR_TERM_REST = 4, /* once: SIGTERM to the children that a leader has left behind */
 };
 
-#define SUPERVISOR_PATH_MAX 4352 /* PATH_MAX and a NAME_MAX component */
 #define SUPERVISOR_STACK 16384
 #define SUPERVISOR_CHILD_STACK 8192
 #define SUPERVISOR_HANDED 4 /* descriptors handed to a launcher: its 3, 4, 5 and 6 */
@@ -88,7 +88,7 @@ struct supervisor {
     int status; /* as of wait() */
     struct rusage usage;
 
-    char path[SUPERVISOR_PATH_MAX]; /* scratch for the program search */
+    char path[PATHEXEC_MAX]; /* scratch for the program search */
     _Alignas(16) char child_stack[SUPERVISOR_CHILD_STACK];
     _Alignas(16) char stack[SUPERVISOR_STACK];
 };

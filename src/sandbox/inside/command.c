@@ -1,5 +1,6 @@
 #include "sandbox/inside/command.h"
 
+#include "base/pathexec.h"
 #include "sandbox/inside/landlock.h"
 #include "sandbox/inside/seccomp.h"
 
@@ -7,13 +8,11 @@
 #include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define COMMAND_PATH_MAX 4352 /* PATH_MAX and a NAME_MAX component */
 #define COMMAND_STACK 65536
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -52,33 +51,6 @@ static int command_limits(const struct command *c) {
     return 0;
 }
 
-/* exec along the search path: what cannot be run is passed over; EACCES outlives other reasons. */
-static int command_exec(const struct command *c) {
-    const struct launch_request *q = c->args->q;
-    if (q->search == NULL) {
-        execve(q->program, q->argv, c->envp);
-        return errno;
-    }
-    char path[COMMAND_PATH_MAX];
-    int last = ENOENT;
-    bool denied = false;
-    for (const char *p = q->search; p != NULL;) {
-        size_t n = strcspn(p, ":");
-        int len = snprintf(path, sizeof path, "%.*s%s%s", (int)MIN(n, sizeof path), p,
-                           n > 0 ? "/" : "", q->program);
-        p = p[n] == ':' ? p + n + 1 : NULL;
-        if (len < 0 || (size_t)len >= sizeof path)
-            continue;
-        execve(path, q->argv, c->envp);
-        last = errno;
-        if (last == EACCES)
-            denied = true;
-        else if (last != ENOENT && last != ENOTDIR)
-            return last;
-    }
-    return denied ? EACCES : last;
-}
-
 static int command_confine(const struct command *c) {
     struct fault *f = &c->args->shared->fault;
     int r = c->landlock < 0 ? 0 : landlock_enter(c->landlock);
@@ -109,8 +81,10 @@ static void command_main(const struct command *c) {
         return;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    int error = command_exec(c);
-    fault_os(f, FAULT_EXEC, error, "%s", c->args->q->program);
+    const struct launch_request *q = c->args->q;
+    char scratch[PATHEXEC_MAX];
+    int r = pathexec(q->program, q->search, q->argv, c->envp, scratch);
+    fault_os(f, FAULT_EXEC, -r, "%s", q->program);
 }
 
 static int command_run(void *arg) {

@@ -1,0 +1,41 @@
+#include "base/pathexec.h"
+
+#include "base/rawsys.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+
+bool pathexec_next(const char **search, const char *name, char dst[PATHEXEC_MAX]) {
+    size_t n = 0;
+    const char *p = *search;
+    for (; *p != '\0' && *p != ':'; p++) {
+        if (n < PATHEXEC_MAX - 1)
+            dst[n++] = *p;
+    }
+    *search = *p == ':' ? p + 1 : NULL;
+    if (n > 0 && n < PATHEXEC_MAX - 1)
+        dst[n++] = '/';
+    for (; *name != '\0' && n < PATHEXEC_MAX - 1; name++)
+        dst[n++] = *name;
+    dst[n] = '\0';
+    return *name == '\0' && n < PATHEXEC_MAX - 1;
+}
+
+int pathexec(const char *program, const char *search, char *const *argv, char *const *envp,
+             char scratch[PATHEXEC_MAX]) {
+    if (search == NULL)
+        return (int)sys3(SYS_execve, (long)program, (long)argv, (long)envp);
+    int last = -ENOENT;
+    bool denied = false;
+    while (search != NULL) {
+        if (!pathexec_next(&search, program, scratch))
+            continue;
+        last = (int)sys3(SYS_execve, (long)scratch, (long)argv, (long)envp);
+        if (last == -EACCES)
+            denied = true;
+        else if (last != -ENOENT && last != -ENOTDIR)
+            return last;
+    }
+    return denied ? -EACCES : last;
+}
