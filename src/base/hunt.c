@@ -47,17 +47,18 @@ static long hunt_open(long dir, const char *path, long flags) {
     return sys4(SYS_openat, dir, (long)path, O_RDONLY | O_CLOEXEC | flags, 0);
 }
 
-/* Reads a list of pids from `fd`, closes it, and calls `each` for every one. */
-static void hunt_read_pids(long fd, void (*each)(void *, pid_t), void *arg) {
+void hunt_pids(int fd, hunt_pid_fn *each, void *arg) {
     char text[512];
     size_t have = 0;
-    for (long n; (n = sys3(SYS_read, fd, (long)(text + have), (long)(sizeof text - have))) > 0;) {
+    bool more = true;
+    for (long n;
+         more && (n = sys3(SYS_read, fd, (long)(text + have), (long)(sizeof text - have))) > 0;) {
         const char *end = text + have + n, *whole = end, *p = text;
         /* A number at the very end may be cut: keep it for the next read. */
         while (whole > text && whole[-1] != ' ')
             whole--;
-        for (pid_t pid; p < whole && (pid = hunt_number(&p, whole)) > 0;)
-            each(arg, pid);
+        for (pid_t pid; more && p < whole && (pid = hunt_number(&p, whole)) > 0;)
+            more = each(arg, pid);
         have = 0;
         for (; whole < end; whole++)
             text[have++] = *whole;
@@ -100,22 +101,23 @@ static char hunt_state(pid_t pid) {
 }
 
 /* Meets `pid` if it is a child of ours that lives. */
-static void hunt_child(void *arg, pid_t pid) {
+static bool hunt_child(void *arg, pid_t pid) {
     struct hunt *h = arg;
     siginfo_t dead;
     dead.si_pid = 0;
     int how = WEXITED | WNOHANG | WNOWAIT | __WALL;
     if (sys5(SYS_waitid, P_PID, pid, (long)&dead, how, 0) == -ECHILD)
-        return;
+        return true;
     h->found++;
     if (dead.si_pid == pid && dead.si_code != CLD_TRAPPED && dead.si_code != CLD_STOPPED)
-        return;
+        return true;
     h->live++;
     h->trace = (h->trace ^ (uint64_t)pid) * 0x100000001b3u;
     char state = h->look ? hunt_state(pid) : 0;
     bool deaf = h->look && sys2(SYS_kill, pid, 0) == -EPERM; /* of another user, as by sudo */
     h->moving += state != 0 && state != 'D' && state != 'Z' && !deaf;
     h->meet(h, pid);
+    return true;
 }
 
 struct hunt_dirent {
@@ -166,7 +168,7 @@ void hunt_children(struct hunt *h) {
     h->trace = 0xcbf29ce484222325u;
     long fd = hunt_open(AT_FDCWD, "/proc/thread-self/children", 0);
     if (fd >= 0)
-        hunt_read_pids(fd, hunt_child, h);
+        hunt_pids((int)fd, hunt_child, h);
     if (h->found == 0)
         hunt_scan(h);
     if (h->found == 0 && h->leader > 0)
@@ -223,20 +225,21 @@ static void hunt_push(struct hunt_tree *t, pid_t pid, long dir) {
  * stranger meanwhile: so it is the process behind a descriptor that is asked for its parent and
  * killed; and its parent's number is not a stranger's, since the parent can still be signalled.
  */
-static void hunt_grandchild(void *arg, pid_t pid) {
+static bool hunt_grandchild(void *arg, pid_t pid) {
     struct hunt_tree *t = arg;
     char path[32], state;
     pid_t parent;
     hunt_path(path, "/proc/", pid, "");
     long dir = hunt_open(AT_FDCWD, path, O_DIRECTORY);
     if (dir < 0)
-        return;
+        return true;
     if (hunt_stat(dir, &state, &parent) && parent == t->pid &&
         sys4(SYS_pidfd_send_signal, t->dir, 0, 0, 0) == 0 &&
         sys4(SYS_pidfd_send_signal, dir, SIGKILL, 0, 0) == 0)
         hunt_push(t, pid, dir);
     else
         sys1(SYS_close, dir);
+    return true;
 }
 
 /* Kills the children of each thread of the current process of the walk. */
@@ -257,7 +260,7 @@ static void hunt_below(struct hunt_tree *t) {
             hunt_path(path, "", tid, "/children");
             long fd = hunt_open(tasks, path, 0);
             if (fd >= 0)
-                hunt_read_pids(fd, hunt_grandchild, t);
+                hunt_pids((int)fd, hunt_grandchild, t);
         }
     }
     sys1(SYS_close, tasks);

@@ -35,6 +35,12 @@ struct hunt {
     enum hunt_proc proc; /* whose pids are in /proc; ours: what is below a child is found, too */
 };
 
+/* A pid of a list; false: the rest is of no interest. */
+typedef bool hunt_pid_fn(void *arg, pid_t pid);
+
+/* Reads /proc/PID/task/TID/children from `fd`, closes it, and calls `each` for every child. */
+void hunt_pids(int fd, hunt_pid_fn *each, void *arg);
+
 /* Meets every child once: by /proc/thread-self/children, by a walk over /proc, or by asking for
  * every pid. A child is what wait says is one: a /proc of other namespaces lists strangers. */
 void hunt_children(struct hunt *h);

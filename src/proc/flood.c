@@ -1,5 +1,6 @@
 #include "proc/flood.h"
 
+#include "base/hunt.h"
 #include "base/scan.h"
 #include "base/util.h"
 
@@ -9,66 +10,68 @@
 #include <string.h>
 
 #define FLOOD_DEPTH 3       /* supervisor, launcher, init: the command is below them */
-#define FLOOD_CHILDREN 4096 /* bytes read of a list of children */
 #define FLOOD_LOOKS 64      /* processes looked at, however many there are */
 #define FLOOD_STAT 1024     /* bytes of a line of /proc/PID/stat */
 #define FLOOD_STAT_PARENT 1 /* words after the name */
 #define FLOOD_STAT_SESSION 3
 
-/* Reads a small file of /proc, below dir. False when it is not there. */
-static bool flood_read(int dir, const char *name, char *text, size_t size) {
-    _cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
-    text[n > 0 ? n : 0] = '\0';
-    return n > 0;
-}
-
-/* Parent and session of the process whose directory that is. */
+/* Parent and session of the process whose directory in /proc that is. */
 static bool flood_look(int dir, unsigned long *parent, unsigned long *session) {
     char text[FLOOD_STAT];
-    if (!flood_read(dir, "stat", text, sizeof text))
-        return false;
+    _cleanup_close_ int fd = openat(dir, "stat", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    text[MAX(n, (ssize_t)0)] = '\0';
     const char *end = strrchr(text, ')');
     return end != NULL && scan_word(end + 1, FLOOD_STAT_PARENT, parent) &&
            scan_word(end + 1, FLOOD_STAT_SESSION, session);
 }
 
-static int flood_open_process(unsigned long pid) {
+/* A search below `pid` for a process in the command's session. */
+struct flood_search {
+    const struct flood *f;
+    pid_t pid;
+    int depth;
+    unsigned *looks; /* that are left for the whole search */
+    int found;       /* its directory in /proc; -1: none yet */
+};
+
+static void flood_find(struct flood_search *s);
+
+/* Another process may have the pid of a child by now: its parent tells. */
+static bool flood_meet(void *arg, pid_t child) {
+    struct flood_search *s = arg;
+    unsigned long parent, session;
+    if (*s->looks == 0)
+        return false;
+    --*s->looks;
     char path[32];
-    snprintf(path, sizeof path, "/proc/%lu", pid);
-    return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    snprintf(path, sizeof path, "/proc/%d", child);
+    _cleanup_close_ int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 || !flood_look(dir, &parent, &session) || parent != (unsigned long)s->pid)
+        return true;
+    pid_t wanted = s->f->session;
+    struct flood_search below = {s->f, child, s->depth - 1, s->looks, -1};
+    if (wanted != 0 ? session == (unsigned long)wanted : session != (unsigned long)getsid(0))
+        s->found = steal_fd(&dir);
+    else if (below.depth > 0)
+        flood_find(&below), s->found = below.found;
+    return s->found < 0;
 }
 
-/*
- * The directory in /proc of a process below `pid` that is in the command's session. The pid of a
- * child may be somebody else's by the time it is looked up: its parent tells.
- */
-static int flood_find(const struct flood *f, unsigned long pid, int depth, unsigned *looks) {
-    char name[64], list[FLOOD_CHILDREN];
-    _cleanup_close_ int dir = flood_open_process(pid);
-    snprintf(name, sizeof name, "task/%lu/children", pid);
-    if (dir < 0 || !flood_read(dir, name, list, sizeof list))
-        return -1;
-    unsigned long child;
-    for (unsigned i = 0; *looks > 0 && scan_word(list, i, &child); i++, --*looks) {
-        _cleanup_close_ int found = flood_open_process(child);
-        unsigned long parent, session;
-        if (found < 0 || !flood_look(found, &parent, &session) || parent != pid)
-            continue;
-        if (f->session != 0 ? session == (unsigned long)f->session
-                            : session != (unsigned long)getsid(0))
-            return steal_fd(&found);
-        int below = depth > 1 ? flood_find(f, child, depth - 1, looks) : -1;
-        if (below >= 0 || *looks == 0)
-            return below;
-    }
-    return -1;
+static void flood_find(struct flood_search *s) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", s->pid, s->pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0)
+        hunt_pids(fd, flood_meet, s);
 }
 
 /* Sets the share of the command's session. 0 or -errno; -ESRCH: nothing of it is left. */
 static int flood_set(const struct flood *f, const char *nice) {
     unsigned looks = FLOOD_LOOKS;
-    _cleanup_close_ int dir = flood_find(f, (unsigned long)f->supervisor, FLOOD_DEPTH, &looks);
+    struct flood_search search = {f, f->supervisor, FLOOD_DEPTH, &looks, -1};
+    flood_find(&search);
+    _cleanup_close_ int dir = search.found;
     if (dir < 0)
         return -ESRCH;
     _cleanup_close_ int fd = openat(dir, "autogroup", O_WRONLY | O_CLOEXEC);
