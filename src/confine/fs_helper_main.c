@@ -62,7 +62,8 @@ static int helper_map(int fd, struct str *out) {
 }
 
 /* Makes one call and answers it. 0; not 0 when the helper is of no more use. */
-static int helper_serve(int channel, const struct fs_call_access *gate, struct str bytes, int fd) {
+static int helper_serve(int channel, const struct fs_call_access *access, struct str bytes,
+                        int fd) {
     struct fs_call_result result = FS_CALL_RESULT_INIT;
     _cleanup_err_ struct err e = ERR_INIT;
     struct fs_call call;
@@ -70,7 +71,7 @@ static int helper_serve(int channel, const struct fs_call_access *gate, struct s
     if (fs_call_decode(bytes, &call) < 0)
         return -EINVAL;
     int r = helper_map(fd, &data);
-    r = r < 0 ? fs_fail(&e, -r) : fs_call_run(&call, data, gate, &result, &e);
+    r = r < 0 ? fs_fail(&e, -r) : fs_call_run(&call, data, access, &result, &e);
     if (data.n > 0)
         munmap((void *)(uintptr_t)data.p, data.n);
     r = r < 0 ? helper_answer_error(channel, r, &e) : helper_answer(channel, &result);
@@ -81,13 +82,13 @@ static int helper_serve(int channel, const struct fs_call_access *gate, struct s
 
 int fs_helper_main(const struct layout *l, int channel) {
     static char packet[FS_CALL_BYTES_MAX];
-    const struct fs_call_access gate = fs_access_calls(l->access);
+    const struct fs_call_access access = fs_access_calls(l->access);
     for (int r = 0; r == 0;) {
         _cleanup_close_ int fd = -1;
         ssize_t n = fdpass_receive(channel, packet, sizeof packet, 0, &fd);
         if (n <= 0)
             return n < 0;
-        r = helper_serve(channel, &gate, (struct str){packet, (size_t)n}, fd);
+        r = helper_serve(channel, &access, (struct str){packet, (size_t)n}, fd);
     }
     return 1;
 }

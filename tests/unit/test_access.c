@@ -17,7 +17,7 @@ static int build(const char *const *texts, size_t n, bool full_read) {
                          .entries = entries,
                          .globs = globs,
                          .cwd = "/"};
-    access_globs_fini(&policy);
+    access_fini(&policy);
     arena_fini(&arena);
     arena = ARENA_INIT(8u << 20);
     fault = (struct fault){0};
@@ -66,7 +66,7 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-    access_globs_fini(&policy);
+    access_fini(&policy);
     arena_fini(&arena);
     arena = (struct arena){0};
     return scratch_rm(state);

@@ -74,7 +74,7 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-    access_globs_fini(&policy);
+    access_fini(&policy);
     arena_fini(&arena);
     return scratch_rm(state);
 }

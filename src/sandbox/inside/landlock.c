@@ -58,7 +58,7 @@ struct landlock_rules {
     uint64_t handled; /* rights the kernel knows */
 };
 
-static uint64_t rules_handled(unsigned abi) {
+static uint64_t landlock_handled(unsigned abi) {
     uint64_t rights = RIGHTS_ALL;
     if (abi < 2)
         rights &= ~FS_REFER;
@@ -69,7 +69,7 @@ static uint64_t rules_handled(unsigned abi) {
     return rights;
 }
 
-static int rules_open(struct landlock_rules *r, unsigned abi) {
+static int landlock_open(struct landlock_rules *r, unsigned abi) {
     enum plan_network net = r->q->plan.network;
     struct ruleset_attr attr = {.fs = r->handled};
     size_t size = abi >= 6   ? sizeof attr
@@ -83,7 +83,7 @@ static int rules_open(struct landlock_rules *r, unsigned abi) {
     return r->fd < 0 ? fault_os(r->f, FAULT_LANDLOCK, errno, "rules") : 0;
 }
 
-static int rules_allow_fd(struct landlock_rules *r, int fd, uint64_t rights) {
+static int landlock_allow_fd(struct landlock_rules *r, int fd, uint64_t rights) {
     struct path_beneath rule = {.allowed = rights & r->handled, .parent = fd};
     if (rule.allowed == 0)
         return 0;
@@ -91,7 +91,7 @@ static int rules_allow_fd(struct landlock_rules *r, int fd, uint64_t rights) {
 }
 
 /* What is not there needs no rule. */
-static int rules_allow(struct landlock_rules *r, const char *path, uint64_t rights) {
+static int landlock_allow(struct landlock_rules *r, const char *path, uint64_t rights) {
     struct stat st;
     _cleanup_close_ int fd = sys_openat2(AT_FDCWD, path, O_PATH, RESOLVE_NO_SYMLINKS);
     if (fd < 0 && (errno == ENOENT || errno == EACCES || errno == ELOOP))
@@ -100,23 +100,23 @@ static int rules_allow(struct landlock_rules *r, const char *path, uint64_t righ
         return fault_os(r->f, FAULT_LANDLOCK, errno, "%s", path);
     if (!S_ISDIR(st.st_mode))
         rights &= RIGHTS_FILE;
-    return rules_allow_fd(r, fd, rights) < 0 ? fault_os(r->f, FAULT_LANDLOCK, errno, "%s", path)
-                                             : 0;
+    return landlock_allow_fd(r, fd, rights) < 0 ? fault_os(r->f, FAULT_LANDLOCK, errno, "%s", path)
+                                                : 0;
 }
 
 /* The devices every program expects to work, where /dev is the host's. Not /dev/pts: others'
  * terminals are there. */
-static int rules_host_dev(struct landlock_rules *r) {
+static int landlock_host_dev(struct landlock_rules *r) {
     static const char *const nodes[] = {"/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
                                         "/dev/urandom", "/dev/tty",  "/dev/ptmx"};
     int e = 0;
     for (size_t i = 0; e == 0 && i < ARRAY_LEN(nodes); i++)
-        e = rules_allow(r, nodes[i], RIGHTS_FILE);
+        e = landlock_allow(r, nodes[i], RIGHTS_FILE);
     return e;
 }
 
 /* The command's own terminal, or /dev/null, under its name in /proc/self/fd. */
-static int rules_stdio(struct landlock_rules *r) {
+static int landlock_stdio(struct landlock_rules *r) {
     for (int fd = 0; fd <= 2; fd++) {
         struct stat st;
         int flags = fcntl(fd, F_GETFL);
@@ -127,28 +127,28 @@ static int rules_stdio(struct landlock_rules *r) {
             rights |= FS_READ_FILE;
         if ((flags & O_ACCMODE) != O_RDONLY)
             rights |= FS_WRITE_FILE | FS_TRUNCATE;
-        if (rules_allow_fd(r, fd, rights) < 0)
+        if (landlock_allow_fd(r, fd, rights) < 0)
             return fault_os(r->f, FAULT_LANDLOCK, errno, "descriptor %d", fd);
     }
     return 0;
 }
 
-static int rules_fill(struct landlock_rules *r) {
+static int landlock_fill(struct landlock_rules *r) {
     bool mounts = r->q->backend != LAUNCH_LANDLOCK;
-    int e = rules_allow(r, "/", r->l->root_write ? RIGHTS_WRITE : RIGHTS_READ);
+    int e = landlock_allow(r, "/", r->l->root_write ? RIGHTS_WRITE : RIGHTS_READ);
     for (size_t i = 0; e == 0 && i < r->l->step_count; i++) {
         if (r->l->steps[i].kind == LAYOUT_WRITE)
-            e = rules_allow(r, r->l->steps[i].path, RIGHTS_WRITE);
+            e = landlock_allow(r, r->l->steps[i].path, RIGHTS_WRITE);
     }
     if (e == 0 && mounts)
-        e = rules_allow(r, "/dev", RIGHTS_WRITE);
+        e = landlock_allow(r, "/dev", RIGHTS_WRITE);
     if (e == 0 && mounts) /* of the host's, when pids are: it is read-only */
-        e = rules_allow(r, "/proc", FS_WRITE_FILE | FS_TRUNCATE);
+        e = landlock_allow(r, "/proc", FS_WRITE_FILE | FS_TRUNCATE);
     if (e == 0 && r->l->private_tmp)
-        e = rules_allow(r, "/tmp", RIGHTS_WRITE);
+        e = landlock_allow(r, "/tmp", RIGHTS_WRITE);
     if (e == 0 && !mounts)
-        e = rules_host_dev(r);
-    return e == 0 ? rules_stdio(r) : e;
+        e = landlock_host_dev(r);
+    return e == 0 ? landlock_stdio(r) : e;
 }
 
 /* There will be no rules: is that enough? In the host's own user namespace /proc/PID/root of any
@@ -164,7 +164,7 @@ static int landlock_none(const struct launch_request *q, struct fault *f) {
 int landlock_make(const struct launch_request *q, const struct layout *l, int *fd,
                   struct fault *f) {
     unsigned abi = landlock_abi(q->landlock_max);
-    struct landlock_rules r = {.q = q, .l = l, .f = f, .fd = -1, .handled = rules_handled(abi)};
+    struct landlock_rules r = {.q = q, .l = l, .f = f, .fd = -1, .handled = landlock_handled(abi)};
     bool writes = l->root_write || l->private_tmp;
     for (size_t i = 0; i < l->step_count; i++)
         writes |= l->steps[i].kind == LAYOUT_WRITE;
@@ -172,9 +172,9 @@ int landlock_make(const struct launch_request *q, const struct layout *l, int *f
     /* The first ABI forbids all renaming between directories. */
     if (abi == 0 || (abi < 2 && writes))
         return landlock_none(q, f);
-    int e = rules_open(&r, abi);
+    int e = landlock_open(&r, abi);
     if (e == 0)
-        e = rules_fill(&r);
+        e = landlock_fill(&r);
     if (e < 0) {
         util_close_fd(&r.fd);
         return e;

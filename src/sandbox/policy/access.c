@@ -308,3 +308,7 @@ int access_build(struct access *x, const struct plan *p, struct arena *a, struct
         make_folds(&m);
     return r == 0 ? access_globs(x, p, f) : r;
 }
+
+void access_fini(struct access *x) {
+    access_globs_fini(x);
+}

@@ -49,7 +49,7 @@ MUST_CHECK int access_build(struct access *x, const struct plan *p, struct arena
                             struct fault *f);
 
 /* Gives back what is not in the arena. A sandbox keeps its policy as long as it lives. */
-void access_globs_fini(struct access *x);
+void access_fini(struct access *x);
 
 /* Refuses an entry that leads over a link the command can replace, or cannot be followed. */
 MUST_CHECK int access_check_links(const struct access *x, const struct access_item *item,

@@ -5,6 +5,7 @@
 
 /* Compiles the patterns, and finds the directory that each group is below. */
 MUST_CHECK int access_globs(struct access *x, const struct plan *p, struct fault *f);
+void access_globs_fini(struct access *x);
 
 /*
  * Whether a link with a denied name leads to `path`, or to a directory that it is in. Looks for

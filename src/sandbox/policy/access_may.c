@@ -5,7 +5,7 @@
 #include <errno.h>
 
 /* The deepest rule that takes something from a path, were case ignored; or NULL. */
-static const struct rules_rule *may_folded(const struct access *x, const char *path) {
+static const struct rules_rule *folded_rule(const struct access *x, const char *path) {
     const struct rules_rule *found = NULL;
     for (size_t i = 0; x->folds && i < x->rules.sorted; i++) {
         const struct rules_rule *rule = &x->rules.list[i];
@@ -19,7 +19,7 @@ static const struct rules_rule *may_folded(const struct access *x, const char *p
 
 enum rules_region access_may_region(const struct access *x, const char *path) {
     enum rules_region region = rules_region(&x->rules, path);
-    const struct rules_rule *folded = may_folded(x, path);
+    const struct rules_rule *folded = folded_rule(x, path);
     if (folded == NULL || region == RULES_DENY)
         return region;
     const struct rules_rule *rule = rules_exact(&x->rules, path);
@@ -31,15 +31,15 @@ enum rules_region access_may_region(const struct access *x, const char *path) {
 }
 
 /* Whether there is a rule for a path itself. */
-static bool may_be_named(const struct access *x, const char *path) {
+static bool has_own_rule(const struct access *x, const char *path) {
     if (rules_exact(&x->rules, path) != NULL)
         return true;
-    const struct rules_rule *folded = may_folded(x, path);
+    const struct rules_rule *folded = folded_rule(x, path);
     return folded != NULL && casefold_inside(path, folded->path) == 2;
 }
 
 /* Our own /dev and /proc: what is not a device would vanish with the sandbox. */
-static bool may_be_private(const struct access *x, const char *path, mode_t mode) {
+static bool is_private_mount(const struct access *x, const char *path, mode_t mode) {
     const struct rules_rule *rule = rules_exact(&x->rules, path);
     if (rule == NULL)
         rule = rules_above(&x->rules, path);
@@ -52,7 +52,7 @@ static bool may_be_private(const struct access *x, const char *path, mode_t mode
 }
 
 /* Whether something below a path is mounted, or must not come into being. */
-static bool may_has_rule_below(const struct access *x, const char *path) {
+static bool has_rule_below(const struct access *x, const char *path) {
     for (size_t i = 0; i < x->rules.sorted; i++) {
         const struct rules_rule *rule = &x->rules.list[i];
         if (rule->dropped || (rule->absent && rule->access == PLAN_WRITE))
@@ -65,7 +65,7 @@ static bool may_has_rule_below(const struct access *x, const char *path) {
 }
 
 /* Whether it is a directory on the way from a denied one to one that is granted below. */
-static bool may_be_between(const struct access *x, const char *path) {
+static bool leads_to_grant(const struct access *x, const char *path) {
     if (rules_exact(&x->rules, path) != NULL || rules_region(&x->rules, path) != RULES_DENY)
         return false;
     for (size_t i = 0; i < x->rules.sorted; i++) {
@@ -77,58 +77,58 @@ static bool may_be_between(const struct access *x, const char *path) {
 }
 
 /* The same of a path, or of the directory it is in. */
-static bool may_be_on_the_way(const struct access *x, const char *path) {
+static bool is_on_way_to_grant(const struct access *x, const char *path) {
     char dir[LOCATE_PATH_MAX];
     size_t n = (size_t)(strrchr(path, '/') - path);
-    if (may_be_between(x, path))
+    if (leads_to_grant(x, path))
         return true;
     if (n == 0 || n >= sizeof dir)
         return false;
     memcpy(dir, path, n);
     dir[n] = '\0';
-    return may_be_between(x, dir);
+    return leads_to_grant(x, dir);
 }
 
 /* What is mounted, or holds a place, keeps its name. */
-static int may_take(const struct access *x, const struct access_query *q) {
+static int check_take(const struct access *x, const struct access_query *q) {
     bool above = rules_region_above(&x->rules, q->path) == RULES_WRITE;
-    if (may_be_named(x, q->path))
+    if (has_own_rule(x, q->path))
         return above && access_may_region(x, q->path) == RULES_WRITE ? -EBUSY : -EROFS;
     if (!q->tree || !S_ISDIR(q->mode))
         return 0;
-    if (may_has_rule_below(x, q->path))
+    if (has_rule_below(x, q->path))
         return -EBUSY;
     return access_globs_hold_match(x, q->path) ? -EACCES : 0;
 }
 
 /* What the kernel says by itself: there is a directory already, or nothing to take. */
-static bool may_be_idle(const struct access_query *q) {
+static bool kernel_will_refuse(const struct access_query *q) {
     return (q->need == ACCESS_MAKE && q->mode != 0) || (q->need == ACCESS_TAKE && q->mode == 0);
 }
 
-static int may_change(const struct access *x, const struct access_query *q) {
-    if (may_be_idle(q))
+static int check_change(const struct access *x, const struct access_query *q) {
+    if (kernel_will_refuse(q))
         return 0;
-    if (may_be_private(x, q->path, q->mode))
+    if (is_private_mount(x, q->path, q->mode))
         return -EROFS;
     if (locate_inside(q->path, "/dev"))
         return 0;
     switch (access_may_region(x, q->path)) {
     case RULES_READ: {
-        bool file = S_ISREG(q->mode) && may_be_named(x, q->path);
+        bool file = S_ISREG(q->mode) && has_own_rule(x, q->path);
         return !file && q->is_readonly != NULL && q->is_readonly(q->arg) ? 0 : -EROFS;
     }
-    case RULES_DENY: return may_be_on_the_way(x, q->path) ? -EROFS : -EACCES;
+    case RULES_DENY: return is_on_way_to_grant(x, q->path) ? -EROFS : -EACCES;
     case RULES_INVISIBLE: /* the root is read-only */
     case RULES_WRITE: break;
     }
     return 0;
 }
 
-static int may_read(const struct access *x, const struct access_query *q) {
+static int check_read(const struct access *x, const struct access_query *q) {
     if (access_may_region(x, q->path) != RULES_DENY)
         return 0;
-    if (S_ISDIR(q->mode) && may_be_between(x, q->path))
+    if (S_ISDIR(q->mode) && leads_to_grant(x, q->path))
         return 0; /* it has nothing but names that lead to what is granted */
     return q->mode != 0 ? -EACCES : -ENOENT;
 }
@@ -137,10 +137,10 @@ int access_may(struct access *x, const struct access_query *q) {
     int r = 0;
     if (q->need == ACCESS_LOOK)
         return 0;
-    r = q->need == ACCESS_READ ? may_read(x, q) : may_change(x, q);
+    r = q->need == ACCESS_READ ? check_read(x, q) : check_change(x, q);
     if (r == 0 && q->need == ACCESS_TAKE && q->mode != 0)
-        r = may_take(x, q);
-    if (r < 0 || may_be_idle(q))
+        r = check_take(x, q);
+    if (r < 0 || kernel_will_refuse(q))
         return r;
     if (!S_ISDIR(q->mode) && q->need != ACCESS_MAKE && access_globs_matches(x, q->path))
         return -EACCES;
@@ -153,7 +153,7 @@ bool access_may_is_unseen(const struct access *x, const char *path) {
         rule = rules_above(&x->rules, path);
     return rule != NULL && rule->access == PLAN_DENY &&
            rules_region_above(&x->rules, rule->path) == RULES_INVISIBLE &&
-           !may_has_rule_below(x, rule->path);
+           !has_rule_below(x, rule->path);
 }
 
 bool access_may_is_hidden(const struct access *x, const char *path) {
@@ -164,7 +164,7 @@ bool access_may_is_hidden(const struct access *x, const char *path) {
 int access_may_missing(const struct access *x, enum access_need need, const char *path,
                        size_t existing) {
     const struct rules_rule *rule = rules_above(&x->rules, path);
-    const struct rules_rule *folded = may_folded(x, path);
+    const struct rules_rule *folded = folded_rule(x, path);
     if (folded != NULL && (rule == NULL || locate_depth(folded->path) > locate_depth(rule->path)))
         rule = folded;
     bool change = need != ACCESS_READ && need != ACCESS_LOOK;

@@ -98,14 +98,15 @@ int profile_decode_path(struct profile_decoder *d, const struct json_node *v, vo
         (void)err_move(d->e, &why);
         return r;
     }
-    const char *text = r < 0 ? err_msg(&why) : native;
+    bool foreign = r == -EXDEV;
+    const char *text = foreign ? err_msg(&why) : native;
     r = profile_count_text(d, strlen(text));
     if (r < 0)
         return r;
     text = arena_strdup(d->a, str_of(text));
     if (text == NULL)
         return -ENOMEM;
-    if (native != NULL)
+    if (!foreign)
         path.native = text;
     else
         path = (struct profile_path){.foreign = text, .uri = {text + why.subject, why.subject_len}};
