@@ -27,7 +27,7 @@ static int make_crosses(const struct access_maker *m, const char *path) {
                       path, path);
 }
 
-/* Adds a rule; without `st` there is nothing. */
+/* Adds a rule; `st` NULL: nothing exists there. */
 static struct rules_rule *make_rule(const struct access_maker *m, const char *path,
                                     enum plan_access access, const struct stat *st) {
     static const struct stat none;
@@ -41,7 +41,7 @@ static struct rules_rule *make_rule(const struct access_maker *m, const char *pa
 
 /* -- entries -- */
 
-/* The kernel's own file systems are not for granting. */
+/* Nobody may write to the kernel's own file systems. */
 static int make_refuse_kernel(const struct access_maker *m, const struct access_item *item) {
     static const char *const kernel[] = {"/proc", "/sys"};
     for (size_t i = 0; item->access == PLAN_WRITE && i < ARRAY_LEN(kernel); i++) {
@@ -53,7 +53,7 @@ static int make_refuse_kernel(const struct access_maker *m, const struct access_
     return 0;
 }
 
-/* Whether another sandbox just holds the place of the name: then nothing exists there. */
+/* Whether another sandbox merely holds the place of the name: then nothing exists there. */
 static bool make_is_placeholder(struct str path, const struct stat *st) {
     return placeholders_is_marked(st) && emptydir_path(path);
 }
@@ -71,7 +71,7 @@ static void make_see_through(struct locate_result *at) {
 static int make_entry(const struct access_maker *m, const char *path, enum plan_access access) {
     struct access_item *item = &m->x->items[m->x->item_count];
     if (access != PLAN_WRITE && locate_inside(path, "/proc"))
-        return 0; /* there is always a fresh one */
+        return 0; /* every sandbox gets a fresh one */
     *item = (struct access_item){.given = path, .access = access};
     int r = locate_path(path, m->x->a, &item->at);
     if (r == -ENOMEM || (r < 0 && access != PLAN_WRITE))
@@ -99,7 +99,7 @@ static int make_daemon(const struct access_maker *m) {
     return kept == NULL ? make_no_memory(m, path) : make_entry(m, kept, PLAN_DENY);
 }
 
-/* What the plan has, and what every sandbox has besides. */
+/* The plan's entries and those that every sandbox has. */
 static int make_entries(const struct access_maker *m) {
     const struct plan *p = m->plan;
     size_t platform = p->minimal && !p->full_read ? PLAN_PLATFORM : 0;
@@ -114,7 +114,7 @@ static int make_entries(const struct access_maker *m) {
     return r == 0 ? make_daemon(m) : r;
 }
 
-/* Where a link can be replaced by the command, it must not decide what the next one may do. */
+/* A link that the command can replace must not decide what the next command may do. */
 int access_check_links(const struct access *x, const struct access_item *item, struct fault *f) {
     static const char *const kinds[] = {
         [PLAN_READ] = "cannot enforce sandbox read-only path",
@@ -132,14 +132,14 @@ int access_check_links(const struct access *x, const struct access_item *item, s
     const char *reached = arena_strdup(x->a, (struct str){item->at.path, item->at.existing});
     if (reached == NULL)
         return fault_os(f, FAULT_POLICY, ENOMEM, "%s", item->given);
-    if (rules_region(&x->rules, reached) == RULES_WRITE) /* which could be opened up later */
+    if (rules_region(&x->rules, reached) == RULES_WRITE) /* the command could open it up later */
         return fault_os(f, FAULT_POLICY, EACCES, "%s", item->given);
     return 0;
 }
 
 /* -- protected names -- */
 
-/* The directory that a .git file names is protected too, where the command could write to it. */
+/* Protects the directory that a .git file names too, where the command could write to it. */
 static int make_gitdir(const struct access_maker *m, const char *root, const char *gitfile) {
     char path[GITFILE_PATH_MAX];
     if (gitfile_read(root, gitfile, path) < 0)
@@ -161,7 +161,7 @@ static int make_gitdir(const struct access_maker *m, const char *root, const cha
     return 0;
 }
 
-/* Adds a rule for what must not be changed, or come into being without `st`, in a writable root. */
+/* Guards a path in a writable root: against changes, or without `st` against being made. */
 static int make_guard(const struct access_maker *m, const char *path, const struct stat *st) {
     struct rules_rule *rule = make_rule(m, path, PLAN_READ, st);
     if (rule == NULL)
@@ -181,12 +181,12 @@ static int make_protect(const struct access_maker *m, const char *root, const ch
         return 0;
     int error = lstat(path, &st) < 0 ? errno : 0;
     bool gitfile = error == 0 && S_ISREG(st.st_mode) && strcmp(name, ".git") == 0;
-    if (named != NULL) /* the entry does the rest */
+    if (named != NULL) /* the entry itself does the rest */
         return gitfile ? make_gitdir(m, root, path) : 0;
     /* planted: unprotected-name */
     if (error == ENOENT || (error == 0 && make_is_placeholder(str_of(path), &st)))
         return make_guard(m, path, NULL);
-    if (error != 0) { /* what belongs to somebody else cannot be opened up by the command either */
+    if (error != 0) { /* another user owns it: the command cannot open it up either */
         bool ours = stat(root, &st) < 0 || st.st_uid == geteuid();
         return ours ? fault_os(m->f, FAULT_PROTECT, error, "%s", path) : 0;
     }
@@ -211,9 +211,9 @@ static int make_protect_all(const struct access_maker *m) {
     return r;
 }
 
-/* -- what does not exist -- */
+/* -- missing paths -- */
 
-/* What is missing must not come into being from above: its first missing component is guarded. */
+/* Guards the first missing component of a denied or read-only path, so that nobody can make it. */
 static int make_missing(const struct access_maker *m, const struct access_item *item) {
     const struct locate_result *at = &item->at;
     if (item->access == PLAN_WRITE || at->state != LOCATE_MISSING)
@@ -225,7 +225,7 @@ static int make_missing(const struct access_maker *m, const struct access_item *
     struct rules *rules = &m->x->rules;
     if (rules_region(rules, reached) != RULES_WRITE)
         return 0;
-    if (!S_ISDIR(at->st.st_mode)) /* a file stands in the way: it must stay there */
+    if (!S_ISDIR(at->st.st_mode)) /* a file stands in the way: it must stay */
         return rules_exact(rules, reached) == NULL ? make_guard(m, reached, &at->st) : 0;
     struct rules_rule *rule = rules_exact(rules, first);
     if (rule == NULL)
@@ -234,7 +234,7 @@ static int make_missing(const struct access_maker *m, const struct access_item *
     return 0;
 }
 
-/* Each adds its rules for the next to see. */
+/* Each step sees the rules of the steps before. */
 static int make_all_missing(const struct access_maker *m) {
     int r = 0;
     for (size_t i = 0; r == 0 && i < m->x->item_count; i++) {
@@ -245,8 +245,7 @@ static int make_all_missing(const struct access_maker *m) {
     return r;
 }
 
-/* What is to be written, but does not exist, can come into being where its directory is writable
- * alone. */
+/* Drops a grant of a missing path whose directory is not writable: the path cannot be made. */
 static void make_drop_vain_grants(const struct access_maker *m) {
     for (size_t i = 0; i < m->x->rules.sorted; i++) {
         struct rules_rule *rule = &m->x->rules.list[i];
@@ -258,7 +257,7 @@ static void make_drop_vain_grants(const struct access_maker *m) {
 
 /* -- where case is ignored -- */
 
-/* The deepest directory above a path that exists. */
+/* The deepest existing directory above a path. */
 static void make_existing_dir(const char *path, char out[LOCATE_PATH_MAX]) {
     struct stat st;
     size_t n = MIN(strlen(path), (size_t)LOCATE_PATH_MAX - 1);
@@ -286,8 +285,6 @@ static void make_folds(const struct access_maker *m) {
         m->x->folds |= folds;
     }
 }
-
-/* -- all of it -- */
 
 int access_build(struct access *x, const struct plan *p, struct arena *a, struct fault *f) {
     const struct access_maker m = {.x = x, .plan = p, .f = f};

@@ -6,26 +6,26 @@
 #include <limits.h>
 #include <time.h>
 
-#define GLOBS_WALK_MAX (1u << 20)   /* memory of looking up one path */
-#define GLOBS_LINKS_MAX (16u << 20) /* memory of what links lead to */
+#define GLOBS_WALK_MAX (1u << 20)   /* bytes to look up one path */
+#define GLOBS_LINKS_MAX (16u << 20) /* bytes of link targets */
 #define GLOBS_LINKS_MS 1000
 
 /*
- * Where links lead whose names match a denied pattern: that is denied by its own name, too. They
- * are looked for when a call needs to know, but not more often than every GLOBS_LINKS_MS, nor than
- * takes a twentieth of the time. Who makes such a link later could read what it leads to before.
+ * The targets of links whose names match a denied pattern: they are denied by their own names too.
+ * A call that needs them looks for them, at most every GLOBS_LINKS_MS and for a twentieth of the
+ * time. Whoever makes such a link later could read its target before.
  */
 struct access_targets {
     struct arena arena;
     const char **targets; /* paths without links, sorted */
     size_t count, cap;
-    uint64_t due; /* monotonic ns of the next look; 0: none was made */
-    int error;    /* -errno of the last look: all is denied then; 0 */
+    uint64_t due; /* monotonic ns of the next look; 0: look now */
+    int error;    /* -errno of the last look, which denies everything; or 0 */
 };
 
 /* -- compiling -- */
 
-/* By directory and depth, so that each directory is walked once. */
+/* By directory and depth: each directory is walked once. */
 static int globs_compare(const void *x, const void *y) {
     const struct plan_glob *a = *(const struct plan_glob *const *)x;
     const struct plan_glob *b = *(const struct plan_glob *const *)y;
@@ -55,7 +55,7 @@ static int globs_add(struct access *x, struct glob_set *set, const struct plan_g
     return r < 0 ? fault_os(f, FAULT_GLOB, -r, "%s", g->pattern) : 0;
 }
 
-/* The directory of a group: what is missing may come. */
+/* The directory of a group; it may still be missing. */
 static int globs_dir(struct access *x, const struct plan_glob *g, struct fault *f,
                      const char **dir) {
     struct access_item item = {.access = PLAN_DENY};
@@ -119,7 +119,7 @@ void access_globs_fini(struct access *x) {
 
 /* -- matching -- */
 
-/* What of a path is below the directory of patterns, from its slash on; NULL: nothing is. */
+/* The part of a path below the patterns' directory, from its slash on; NULL: it is not below. */
 static const char *globs_rest(const struct access_glob *glob, const char *path) {
     size_t skip = locate_depth(glob->dir);
     bool inside = glob->set.fold ? casefold_inside(path, glob->dir) == 1

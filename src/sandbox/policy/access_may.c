@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-/* The deepest rule that takes something from a path, were case ignored; or NULL. */
+/* The deepest rule that restricts a path when case is ignored; or NULL. */
 static const struct rules_rule *folded_rule(const struct access *x, const char *path) {
     const struct rules_rule *found = NULL;
     for (size_t i = 0; x->folds && i < x->rules.sorted; i++) {
@@ -38,7 +38,8 @@ static bool has_own_rule(const struct access *x, const char *path) {
     return folded != NULL && casefold_inside(path, folded->path) == 2;
 }
 
-/* Our own /dev and /proc: what is not a device would vanish with the sandbox. */
+/* Whether a path lies on the sandbox's own /dev or /proc: a file there would vanish with the
+ * sandbox. */
 static bool is_private_mount(const struct access *x, const char *path, mode_t mode) {
     const struct rules_rule *rule = rules_exact(&x->rules, path);
     if (rule == NULL)
@@ -51,7 +52,7 @@ static bool is_private_mount(const struct access *x, const char *path, mode_t mo
     return !writable || !(locate_inside(rule->path, "/dev") || locate_inside(path, "/dev/shm"));
 }
 
-/* Whether something below a path is mounted, or must not come into being. */
+/* Whether something below a path is mounted, or must not be made. */
 static bool has_rule_below(const struct access *x, const char *path) {
     for (size_t i = 0; i < x->rules.sorted; i++) {
         const struct rules_rule *rule = &x->rules.list[i];
@@ -64,7 +65,7 @@ static bool has_rule_below(const struct access *x, const char *path) {
     return false;
 }
 
-/* Whether it is a directory on the way from a denied one to one that is granted below. */
+/* Whether a denied directory leads to a writable one below. */
 static bool leads_to_grant(const struct access *x, const char *path) {
     if (rules_exact(&x->rules, path) != NULL || rules_region(&x->rules, path) != RULES_DENY)
         return false;
@@ -76,7 +77,7 @@ static bool leads_to_grant(const struct access *x, const char *path) {
     return false;
 }
 
-/* The same of a path, or of the directory it is in. */
+/* Whether the path, or its directory, leads to a writable one below. */
 static bool is_on_way_to_grant(const struct access *x, const char *path) {
     char dir[LOCATE_PATH_MAX];
     size_t n = (size_t)(strrchr(path, '/') - path);
@@ -89,7 +90,7 @@ static bool is_on_way_to_grant(const struct access *x, const char *path) {
     return leads_to_grant(x, dir);
 }
 
-/* What is mounted, or holds a place, keeps its name. */
+/* A mount point, or a guarded name, keeps its name. */
 static int check_take(const struct access *x, const struct access_query *q) {
     bool above = rules_region_above(&x->rules, q->path) == RULES_WRITE;
     if (has_own_rule(x, q->path))
@@ -101,7 +102,7 @@ static int check_take(const struct access *x, const struct access_query *q) {
     return access_globs_hold_match(x, q->path) ? -EACCES : 0;
 }
 
-/* What the kernel says by itself: there is a directory already, or nothing to take. */
+/* Whether the call fails without us: the directory exists already, or there is nothing to take. */
 static bool kernel_will_refuse(const struct access_query *q) {
     return (q->need == ACCESS_MAKE && q->mode != 0) || (q->need == ACCESS_TAKE && q->mode == 0);
 }
@@ -129,7 +130,7 @@ static int check_read(const struct access *x, const struct access_query *q) {
     if (access_may_region(x, q->path) != RULES_DENY)
         return 0;
     if (S_ISDIR(q->mode) && leads_to_grant(x, q->path))
-        return 0; /* it has nothing but names that lead to what is granted */
+        return 0; /* it lists only names that lead to granted paths */
     return q->mode != 0 ? -EACCES : -ENOENT;
 }
 

@@ -14,15 +14,15 @@
 #define FS_CASEFOLD_FL 0x40000000
 #endif
 
-#define FOLD_PROBES 64 /* names of a directory that are tried */
+#define FOLD_PROBES 64 /* names of a directory to try */
 
-/* -- which directories -- */
+/* -- directories -- */
 
 enum fold_kind {
     FOLD_UNKNOWN,
     FOLD_NEVER,   /* keeps case */
     FOLD_FLAGGED, /* directories with FS_CASEFOLD_FL ignore it */
-    FOLD_ALWAYS,  /* ignores it, or may: there is no way to tell */
+    FOLD_ALWAYS,  /* ignores it, or may: nothing tells */
 };
 
 static enum fold_kind fold_kind(unsigned long magic) {
@@ -54,8 +54,8 @@ static enum fold_kind fold_kind(unsigned long magic) {
 }
 
 /*
- * Whether a name is found in the other case, too: 1, 0; -1: it has none, or is gone. Inodes do not
- * tell: on FUSE each spelling may have its own. Two files that differ in case count as one.
+ * Whether a name is found in the other case too: 1, 0; -1: it has no other case, or is gone. Inodes
+ * do not tell: on FUSE each spelling may have its own. Two files that differ in case count as one.
  */
 static int fold_probe(int dir, const char *name) {
     char other[CASEFOLD_NAME_MAX + 1];
@@ -67,7 +67,7 @@ static int fold_probe(int dir, const char *name) {
     return errno == ENOENT ? 0 : -1;
 }
 
-/* Tries the names that are there. Takes fd over. */
+/* Tries the names in the directory. Takes fd over. */
 static int fold_probe_names(int fd) {
     DIR *dir = fdopendir(fd);
     int r = -1;
@@ -82,7 +82,7 @@ static int fold_probe_names(int fd) {
     return r;
 }
 
-/* Tries the name that the directory itself has, if that is on the same file system. */
+/* Tries the directory's own name, if its parent is on the same file system. */
 static int fold_probe_self(int fd, const char *path) {
     struct stat own, parent;
     const char *name = strrchr(path, '/') + 1;
@@ -118,7 +118,7 @@ bool casefold_at(const char *path) {
 
 /* -- names -- */
 
-/* Takes the next character of [*p, end) as it is compared; '\0' for one that is ignored. */
+/* Takes the next character of [*p, end) in its folded form; '\0' for an ignored one. */
 static char fold_next(const unsigned char **p, const unsigned char *end) {
     const unsigned char *s = *p;
     if (*s < 0x80) {
@@ -134,7 +134,7 @@ static char fold_next(const unsigned char **p, const unsigned char *end) {
     return n == 3 && s[0] == 0xE2 && s[1] == 0x84 && s[2] == 0xAA ? 'k' : '\0'; /* Kelvin sign */
 }
 
-/* A name as it is compared. */
+/* The folded form of a name. */
 static void fold_name(struct str name, char out[CASEFOLD_NAME_MAX + 1]) {
     const unsigned char *p = (const unsigned char *)name.p, *end = p + name.n;
     size_t n = 0;

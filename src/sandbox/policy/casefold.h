@@ -1,8 +1,8 @@
 #pragma once
 /*
  * Names on file systems that ignore case, where ".GIT" is ".git". The comparison is stricter than
- * any of them: it ignores the case of ASCII, characters beyond ASCII but those that fold to a
- * letter, dots and blanks at the end, and takes "GIT~1" for a short form of ".git".
+ * any file system: it ignores ASCII case, trailing dots and blanks, and non-ASCII characters except
+ * those that fold to a letter; and it takes "GIT~1" for a short form of ".git".
  */
 
 #include "base/str.h"
@@ -10,13 +10,13 @@
 
 #include <stdbool.h>
 
-#define CASEFOLD_NAME_MAX 255 /* bytes of a name that is looked at; longer ones are cut */
+#define CASEFOLD_NAME_MAX 255 /* bytes of a name that count; longer names are cut */
 
-/* Whether the directory at a path, without links, ignores case. What cannot be found out is yes on
- * FUSE and no elsewhere. */
+/* Whether the directory at a path, without links, ignores case. In doubt: yes on FUSE, no
+ * elsewhere. */
 bool casefold_at(const char *path);
 
-/* Whether `path` is `dir` (2), lies below it (1), or neither (0), were case ignored throughout.
+/* Whether `path` is `dir` (2), lies below it (1), or neither (0), with case ignored throughout.
  * Both are absolute and normalised. */
 int casefold_inside(const char *path, const char *dir);
 

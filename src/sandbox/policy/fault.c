@@ -33,7 +33,7 @@ const char *fault_name(enum fault_step step) {
     return (unsigned)step < ARRAY_LEN(names) ? names[step] : "?";
 }
 
-/* What commonly stands behind a failure, where it does not take a look at the host (cause.h). */
+/* The usual reason for a failure, where nobody need look at the host (cause.h). */
 static const char *fault_hint(enum fault_step step, int error) {
     if (error == ENOSYS && step == FAULT_SECCOMP)
         return "CONFIG_SECCOMP_FILTER";

@@ -1,8 +1,6 @@
 #pragma once
-/*
- * Why a sandbox could not be set up: the step, the errno and a text for the user. Lives in memory
- * that all processes of a launch share, so that it needs no allocation.
- */
+/* Why a sandbox could not be set up: the step, the errno and a text for the user. All processes of
+ * a launch share it in memory, hence no allocation. */
 
 #include "base/util.h"
 
@@ -10,13 +8,13 @@
 
 #define FAULT_TEXT_MAX 1024
 
-/* The order is the one of the wire (struct launch_report): append only. */
+/* struct launch_report carries these numbers: append only. */
 enum fault_step {
     FAULT_NONE,
-    FAULT_REQUEST,    /* what the server handed over */
+    FAULT_REQUEST,    /* the server's request */
     FAULT_POLICY,     /* a rule that cannot be enforced */
     FAULT_GLOB,       /* a pattern of denied paths */
-    FAULT_PROTECT,    /* a directory to hold the place of a protected name */
+    FAULT_PROTECT,    /* a placeholder directory */
     FAULT_NAMESPACES, /* clone() */
     FAULT_IDS,        /* user and group map */
     FAULT_MOUNT,      /* any mount */
@@ -36,7 +34,7 @@ enum fault_step {
 
 struct fault {
     uint32_t step; /* enum fault_step */
-    int32_t error; /* errno, > 0; 0 where the text says it all */
+    int32_t error; /* errno, > 0; 0 if the text says everything */
     char text[FAULT_TEXT_MAX];
 };
 
@@ -44,12 +42,12 @@ struct fault {
 const char *fault_name(enum fault_step step);
 
 /*
- * Notes the first fault; later ones change nothing. `what` names the object in question. The text
- * becomes "sandbox: <step>: <what>: <os text> (os error n)", with the kernel settings to look at
- * where some are known; for FAULT_CWD and FAULT_EXEC just "<os text> (os error n)". Returns -error.
+ * Notes the first fault and ignores later ones. `what` names the object. The text becomes "sandbox:
+ * <step>: <what>: <os text> (os error n)", plus the kernel settings to check where some are known;
+ * for FAULT_CWD and FAULT_EXEC just "<os text> (os error n)". Returns -error.
  */
 int fault_os(struct fault *f, enum fault_step step, int error, const char *what, ...)
     PRINTF_LIKE(4, 5);
 
-/* The same for what is no system call's failure: "sandbox: <what>". Returns -EINVAL. */
+/* Like fault_os(), for a failure without an errno: "sandbox: <what>". Returns -EINVAL. */
 int fault_text(struct fault *f, enum fault_step step, const char *what, ...) PRINTF_LIKE(3, 4);

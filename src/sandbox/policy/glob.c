@@ -5,10 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-/*
- * A pattern becomes a graph of nodes. Those that read a character go on to the next node; `split`
- * goes on to two, `jump` to another one, without reading.
- */
+/* A pattern becomes a graph of nodes. Most nodes read a character and continue at the next node;
+ * `split` continues at two, `jump` at another, without reading. */
 
 void glob_set_fini(struct glob_set *s) {
     for (size_t i = 0; i < s->node_count; i++)
@@ -28,7 +26,7 @@ uint32_t glob_char(const char **p, const char *end) {
         good = (u[i] & 0xC0) == 0x80;
         c = c << 6 | (u[i] & 0x3Fu);
     }
-    if (!good) { /* a number of its own for a byte that is no character */
+    if (!good) { /* an invalid byte gets a number of its own */
         (*p)++;
         return 0x110000u + u[0];
     }
@@ -51,7 +49,7 @@ static int parse_fail(struct glob_parser *g, const char *why) {
 }
 
 /* Appends a node; its number or -ENOMEM. */
-static int64_t star_parse_node(struct glob_parser *g, enum glob_op op, uint32_t arg) {
+static int64_t parse_node(struct glob_parser *g, enum glob_op op, uint32_t arg) {
     struct glob_set *s = g->s;
     if (s->node_count == s->node_cap) {
         size_t cap = MAX(64u, s->node_cap * 2);
@@ -66,11 +64,11 @@ static int64_t star_parse_node(struct glob_parser *g, enum glob_op op, uint32_t 
 }
 
 static int star_parse_add(struct glob_parser *g, enum glob_op op, uint32_t arg) {
-    int64_t n = star_parse_node(g, op, arg);
+    int64_t n = parse_node(g, op, arg);
     return n < 0 ? (int)n : 0;
 }
 
-/* The end of the class whose '[' is at p, or NULL: then it is a character. */
+/* The end of the class whose '[' is at p; NULL: it is an ordinary character. */
 static const char *parse_class_end(const char *p, const char *end) {
     p++;
     if (p < end && (*p == '!' || *p == '^'))
@@ -104,7 +102,7 @@ static int parse_class(struct glob_parser *g, const char *close) {
             return parse_fail(g, "invalid range; its first character comes after its last");
         }
     }
-    int64_t n = star_parse_node(g, negated ? GLOB_NOT_CLASS : GLOB_CLASS, count);
+    int64_t n = parse_node(g, negated ? GLOB_NOT_CLASS : GLOB_CLASS, count);
     if (n < 0) {
         free(ranges);
         return (int)n;
@@ -114,7 +112,7 @@ static int parse_class(struct glob_parser *g, const char *close) {
     return 0;
 }
 
-/* Stars. A component that is just `**` stands for any number of directories. */
+/* Stars. A component `**` matches any number of directories. */
 static int parse_stars(struct glob_parser *g, bool at_start) {
     const char *p = g->p;
     while (g->p < g->end && *g->p == '*')
@@ -125,7 +123,7 @@ static int parse_stars(struct glob_parser *g, bool at_start) {
     if (!whole || *g->p != '/')
         return star_parse_add(g, GLOB_STAR, 0);
     g->p++;
-    int64_t split = star_parse_node(g, GLOB_SPLIT, 0);
+    int64_t split = parse_node(g, GLOB_SPLIT, 0);
     int r = split < 0 ? (int)split : star_parse_add(g, GLOB_DEEP, 0);
     if (r == 0)
         r = star_parse_add(g, GLOB_CHAR, '/');
@@ -136,14 +134,14 @@ static int parse_stars(struct glob_parser *g, bool at_start) {
 
 static int parse_sequence(struct glob_parser *g, bool at_start);
 
-/* {a,b,c}: a split before each part but the last, a jump behind each but the last. */
+/* {a,b,c}: a split before, and a jump behind, each part but the last. */
 static int parse_braces(struct glob_parser *g, bool at_start) {
     int64_t jumps = -1; /* the jumps to be completed, linked by `arg` */
     g->p++;
     if (++g->nest > GLOB_NEST_MAX)
         return parse_fail(g, "too many nested alternate groups");
     for (;;) {
-        int64_t split = star_parse_node(g, GLOB_SPLIT, 0);
+        int64_t split = parse_node(g, GLOB_SPLIT, 0);
         int r = split < 0 ? (int)split : parse_sequence(g, at_start);
         if (r < 0)
             return r;
@@ -152,7 +150,7 @@ static int parse_braces(struct glob_parser *g, bool at_start) {
                                  "'[{]'?)");
         bool last = *g->p++ == '}';
         if (!last) {
-            jumps = star_parse_node(g, GLOB_JUMP, (uint32_t)jumps);
+            jumps = parse_node(g, GLOB_JUMP, (uint32_t)jumps);
             if (jumps < 0)
                 return (int)jumps;
         }
@@ -190,7 +188,7 @@ static int parse_one(struct glob_parser *g, bool at_start) {
     return star_parse_add(g, GLOB_CHAR, glob_char(&g->p, g->end));
 }
 
-/* Up to the end, or to the ',' or '}' of the braces it stands in. */
+/* Parses up to the end, or to the ',' or '}' of the enclosing braces. */
 static int parse_sequence(struct glob_parser *g, bool at_start) {
     while (g->p < g->end) {
         if (g->nest > 0 && (*g->p == ',' || *g->p == '}'))
@@ -220,7 +218,7 @@ static int parse_start(struct glob_set *s) {
     return 0;
 }
 
-/* Takes an unfinished pattern back. */
+/* Removes an unfinished pattern. */
 static void parse_undo(struct glob_set *s) {
     uint32_t first = s->starts[--s->start_count];
     while (s->node_count > first)
@@ -237,7 +235,7 @@ int glob_add(struct glob_set *s, const char *pattern, const char **why) {
     int r = parse_start(s);
     if (r < 0)
         return r;
-    if (strchr(pattern, '/') == NULL) { /* at every depth: as if behind a `**` */
+    if (strchr(pattern, '/') == NULL) { /* at every depth, as if behind a `**` */
         static const char deep[] = "**/";
         struct glob_parser prefix = {.s = s, .p = deep, .end = deep + 3};
         r = parse_stars(&prefix, true);

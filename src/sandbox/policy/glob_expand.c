@@ -15,7 +15,7 @@
 struct glob_walk {
     struct glob_run run;
     const struct glob_visit *v;
-    char path[EXPAND_PATH_MAX]; /* of the entry being looked at */
+    char path[EXPAND_PATH_MAX]; /* of the current entry */
 };
 
 static int walk_found(struct glob_walk *w, int dir, const char *name, bool is_link,
@@ -45,12 +45,12 @@ static bool walk_is_searchable(int fd) {
     return fstatat(fd, ".", &st, 0) == 0 || errno != EACCES;
 }
 
-/* A directory that cannot be listed may hide anything, if it can be entered, or opened by its owner
- * later. So may one that can be listed, but not searched: what is in it cannot be masked. */
+/* A directory that can be entered, or that its owner can open later, but cannot be listed may hide
+ * anything. One that can be listed but not searched may too: its entries cannot be masked. */
 static int walk_unreadable(struct glob_walk *w, int dir, const char *name, int error) {
     struct stat st;
     if (error == ENOENT || error == ENOTDIR || error == ELOOP)
-        return 0; /* it has changed meanwhile */
+        return 0; /* it has changed since */
     if (error != EACCES)
         return -error;
     bool ours = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == geteuid();
@@ -123,7 +123,7 @@ static int walk_dir(struct glob_walk *w, int dir_fd, size_t len, uint32_t depth,
     return r;
 }
 
-/* Reads the way down to `below`, as if it had been walked. The depth of what is in it. */
+/* Reads the path down to `below` as if it had been walked; returns the depth there. */
 static uint32_t walk_skip(struct glob_walk *w, const char *below) {
     uint32_t depth = 1;
     glob_run_start(&w->run);

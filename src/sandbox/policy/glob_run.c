@@ -38,7 +38,7 @@ static void run_note(struct glob_run *r, uint32_t node, size_t *todo) {
     }
 }
 
-/* Puts a node in the list, and those reached from it without reading. */
+/* Enters a node and those reached from it without reading. */
 static void run_put(struct glob_run *r, uint32_t first) {
     size_t todo = 0;
     run_note(r, first, &todo);
@@ -93,7 +93,7 @@ void glob_run_start(struct glob_run *r) {
     run_advance(r);
 }
 
-/* A capital letter, or what file systems take for one, as a small one. */
+/* Folds a capital letter, or a character that file systems treat as one. */
 static uint32_t run_fold(uint32_t c) {
     if (c == 0x17F) /* long s */
         return 's';

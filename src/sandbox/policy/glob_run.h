@@ -1,5 +1,5 @@
 #pragma once
-/* How a set of patterns is run: shared by glob.c, which makes it, and glob_run.c. */
+/* Running a set of patterns: shared by glob.c, which makes the nodes, and glob_run.c. */
 
 #include "sandbox/policy/glob.h"
 
@@ -7,7 +7,7 @@ enum glob_op {
     GLOB_CHAR,      /* the character `arg` */
     GLOB_ANY,       /* a character but the slash */
     GLOB_CLASS,     /* a character within one of `arg` ranges */
-    GLOB_NOT_CLASS, /* a character but the slash outside of them */
+    GLOB_NOT_CLASS, /* a character but the slash outside these ranges */
     GLOB_STAR,      /* any number of characters but the slash */
     GLOB_DEEP,      /* any number of any characters */
     GLOB_SPLIT,     /* the next node, and also `arg` */
@@ -21,13 +21,13 @@ struct glob_node {
     uint32_t *ranges; /* owned; pairs */
 };
 
-/* The nodes a match may stand at. */
+/* The nodes at which a match may be. */
 struct glob_at {
     uint32_t *nodes; /* owned */
     size_t count;
 };
 
-/* A run over one path: the nodes it stands at, and when each node was last put there. */
+/* A run over one path: its current nodes, and the round in which each node was last entered. */
 struct glob_run {
     const struct glob_set *set;
     uint32_t *now, *next; /* lists of nodes */
@@ -37,24 +37,23 @@ struct glob_run {
     uint32_t round;
 };
 
-/* The next character of [*p, end), *p < end; bytes that are none get numbers of their own. */
+/* The next character of [*p, end), *p < end; invalid bytes get numbers of their own. */
 uint32_t glob_char(const char **p, const char *end);
 
 MUST_CHECK int glob_run_init(struct glob_run *r, const struct glob_set *s);
 void glob_run_fini(struct glob_run *r);
 
-/* Goes to the beginning of all patterns. */
+/* Moves to the beginning of all patterns. */
 void glob_run_start(struct glob_run *r);
 
-/* Reads text. */
 void glob_run_read(struct glob_run *r, const char *text);
 
-/* Whether some pattern ends here; whether more text could match. */
+/* Whether some pattern ends here; whether more text could still match. */
 bool glob_run_matched(const struct glob_run *r);
 static inline bool glob_run_alive(const struct glob_run *r) {
     return r->now_count > 0;
 }
 
-/* Keeps where the run stands (0 or -ENOMEM; the memory is the caller's), and goes back there. */
+/* Saves the current nodes (0 or -ENOMEM; the caller owns the memory); restores them. */
 MUST_CHECK int glob_run_save(const struct glob_run *r, struct glob_at *out);
 void glob_run_load(struct glob_run *r, const struct glob_at *at);

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-/* A walk: where it stands, and what is left to walk. */
+/* A walk: the directory reached and the components left. */
 struct locate_walk {
     struct arena *a;
     struct locate_result *out;
@@ -66,7 +66,7 @@ static int walk_to_root(struct locate_walk *w) {
     return w->fd < 0 ? -errno : 0;
 }
 
-/* Puts n bytes of text before what is left to walk. */
+/* Puts n bytes of text before the components left. */
 static int walk_prepend(struct locate_walk *w, const char *text, size_t n) {
     size_t left = strlen(w->rest + w->rest_at);
     if (n + 1 + left + 1 > sizeof w->rest)
@@ -78,10 +78,8 @@ static int walk_prepend(struct locate_walk *w, const char *text, size_t n) {
     return 0;
 }
 
-/*
- * Walks to the parent by its path: ".." of a directory that somebody has moved meanwhile would lead
- * elsewhere than the path says.
- */
+/* Walks to the parent by its path: ".." of a directory that somebody has just moved would lead
+ * elsewhere. */
 static int walk_up(struct locate_walk *w) {
     while (w->done_len > 0 && w->done[--w->done_len] != '/')
         ;
@@ -89,7 +87,7 @@ static int walk_up(struct locate_walk *w) {
     return r < 0 ? r : walk_to_root(w);
 }
 
-/* Goes on where the link `name`, open as fd, points to. */
+/* Continues at the target of the link `name`, open as fd. */
 static int walk_link(struct locate_walk *w, int fd, const char *name) {
     struct locate_result *out = w->out;
     char text[LOCATE_PATH_MAX], place[LOCATE_PATH_MAX];
@@ -115,7 +113,7 @@ static int walk_link(struct locate_walk *w, int fd, const char *name) {
     return r == 0 && text[0] == '/' ? walk_to_root(w) : r;
 }
 
-/* Ends a walk early: the rest, of which nothing exists, is kept as a path without dot segments. */
+/* Ends a walk early; keeps the rest, which does not exist, as a path without dot segments. */
 static int walk_stop(struct locate_walk *w, const char *name, enum locate_state state) {
     struct locate_result *out = w->out;
     char whole[LOCATE_PATH_MAX + sizeof w->rest];
@@ -141,7 +139,7 @@ static int walk_stop(struct locate_walk *w, const char *name, enum locate_state 
     return fstat(w->fd, &out->st) < 0 ? -errno : 0;
 }
 
-/* One component. 1: the walk is over. */
+/* Walks one component. 1: the walk is over. */
 static int walk_step(struct locate_walk *w, char *name, size_t len) {
     if (strcmp(name, ".") == 0)
         return 0;
@@ -195,7 +193,7 @@ int locate_path(const char *path, struct arena *a, struct locate_result *out) {
     out->lost = false;
     if (strlen(path) >= LOCATE_PATH_MAX)
         return -ENAMETOOLONG;
-    /* Most paths lead over no link: one call tells. */
+    /* Most paths cross no link: one call finds out. */
     _cleanup_close_ int fd = -1;
     if (locate_is_normal(path))
         fd = sys_openat2(AT_FDCWD, path, O_PATH | O_NOFOLLOW, RESOLVE_NO_SYMLINKS);

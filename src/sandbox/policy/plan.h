@@ -1,8 +1,8 @@
 #pragma once
 /*
- * What the launcher is to enforce: a permission profile after everything that depends on the
- * request was put in (native paths, one entry per workspace root, the temporary directory). It
- * crosses to the launcher, a fresh process, as bytes; nothing in it was looked up on disk yet.
+ * What the launcher is to enforce: a permission profile with everything filled in that depends on
+ * the request (native paths, one entry per workspace root, the temporary directory). It crosses to
+ * the launcher, a fresh process, as bytes. Nobody has looked its paths up on disk yet.
  */
 
 #include "base/arena.h"
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define PLAN_BYTES_MAX (4u << 20) /* bytes of an encoded plan */
-#define PLAN_ENTRIES_MAX 4096     /* entries, and globs */
+#define PLAN_ENTRIES_MAX 4096     /* entries, and as many globs */
 #define PLAN_PORTS_MAX 1024
 
 enum plan_access { PLAN_READ, PLAN_WRITE, PLAN_DENY };
@@ -26,11 +26,11 @@ struct plan_entry {
 /* A pattern whose matches are denied. */
 struct plan_glob {
     const char *pattern; /* absolute */
-    uint32_t fixed;     /* its first bytes: the directory to look in, literally (it may hold '*') */
+    uint32_t fixed;     /* its first bytes: the literal directory to look in (it may contain '*') */
     uint32_t max_depth; /* levels below that directory; 0 = no limit */
 };
 
-/* What of the network is left; the name of a seccomp filter. */
+/* The network a command gets; each has a seccomp filter. */
 enum plan_network {
     PLAN_NET_RESTRICTED, /* own namespace, no sockets but AF_UNIX pairs */
     PLAN_NET_ENABLED,    /* the host's */
@@ -38,13 +38,14 @@ enum plan_network {
 };
 
 struct plan {
-    bool confine_files; /* false: every file may be written; only the network is restricted */
-    bool full_read;     /* all is readable but for what entries and globs deny */
-    bool minimal;       /* the platform's directories are readable */
+    bool
+        confine_files; /* false: the command may write every file; only the network is restricted */
+    bool full_read;    /* everything is readable except where entries and globs deny it */
+    bool minimal;      /* the platform's directories are readable */
     enum plan_network network;
     bool all_unix_sockets; /* PLAN_NET_MANAGED: AF_UNIX sockets too */
     bool inherit_pids;     /* no pid namespace of its own (--linux-sandbox-pid-namespace inherit) */
-    const uint16_t *ports; /* PLAN_NET_MANAGED: of the host's loopback */
+    const uint16_t *ports; /* PLAN_NET_MANAGED: ports of the host's loopback */
     size_t port_count;
     const struct plan_entry *entries; /* sorted by path, one each; none denies "/" */
     size_t entry_count;
@@ -53,16 +54,16 @@ struct plan {
     const char *cwd; /* of the command; "/" for file calls */
 };
 
-/* What may be read when a plan is `minimal`: platform directories, those that exist. */
+/* The platform directories that a `minimal` plan makes readable where they exist. */
 #define PLAN_PLATFORM 8
 extern const char *const plan_platform[PLAN_PLATFORM];
 
-/* Read-only in every writable root: what runs later, unconfined, trusts what it finds there. */
+/* Read-only in every writable root: programs that run later, unconfined, trust their contents. */
 #define PLAN_PROTECTED 4
 extern const char *const plan_protected[PLAN_PROTECTED];
 
-/* The directory with the sockets of a local Codex, which would run anything for its user: denied
- * if it is there. */
+/* The socket directory of a local Codex, which would run anything for its user. Denied if it
+ * exists. */
 #define PLAN_DAEMON_MAX 64
 void plan_daemon(char out[PLAN_DAEMON_MAX]);
 

@@ -5,18 +5,18 @@
 
 #include <errno.h>
 
-/* Whether the text of a glob or the kind of an entry makes it depend on the cwd or the roots. */
+/* Whether an entry depends on the cwd or the workspace roots. */
 static bool entry_is_dynamic(const struct profile_entry *entry) {
     return entry->target == PROFILE_PROJECT_ROOTS ||
            (entry->target == PROFILE_GLOB && (entry->text.n == 0 || entry->text.p[0] != '/'));
 }
 
-/* Tokens that grant and deny nothing by themselves. */
+/* Whether an entry by itself neither grants nor denies anything. */
 static bool entry_is_idle(const struct profile_entry *entry) {
     return entry->target == PROFILE_MINIMAL || entry->target == PROFILE_UNKNOWN;
 }
 
-/* What an entry is about, as far as it can be told without the request: a kind and a text. */
+/* The subject of an entry, as far as the entry alone tells: a kind and a text. */
 struct profile_key {
     enum profile_target target;
     struct str text;
@@ -34,7 +34,7 @@ static struct profile_key entry_key(const struct profile_entry *entry) {
     return key;
 }
 
-/* By what they are about; among equals, writes first. */
+/* By subject; of one subject, writes first. */
 static int key_compare(const void *x, const void *y) {
     const struct profile_key *a = x, *b = y;
     if (a->target != b->target)
@@ -48,7 +48,7 @@ static int key_compare(const void *x, const void *y) {
     return (int)b->write - (int)a->write;
 }
 
-/* Whether each thing that an entry makes readable is also made writable. Sorts the keys. */
+/* Whether every readable subject is also writable. Sorts the keys. */
 static bool keys_are_writable(struct profile_key *keys, size_t count) {
     qsort(keys, count, sizeof *keys, key_compare);
     bool written = false;
@@ -62,7 +62,7 @@ static bool keys_are_writable(struct profile_key *keys, size_t count) {
     return true;
 }
 
-/* Whether no entry takes from what a write entry for the root gives. -ENOMEM or 0 or 1. */
+/* Whether no entry restricts a write entry for the root: 0, 1 or -ENOMEM. */
 static int profile_is_not_narrowed(const struct profile *p, struct arena *a) {
     struct profile_key *keys = arena_calloc(a, p->entry_count, sizeof *keys);
     size_t count = 0;
@@ -82,7 +82,7 @@ static int profile_is_not_narrowed(const struct profile *p, struct arena *a) {
     return keys_are_writable(keys, count);
 }
 
-/* Settles what follows from the entries alone. */
+/* Derives the flags that depend on the entries alone. */
 static int profile_conclude(struct profile *p, struct arena *a) {
     bool root_read = false, root_write = false, denies = false;
     for (size_t i = 0; i < p->entry_count; i++) {

@@ -78,7 +78,7 @@ int profile_decode_bool(struct profile_decoder *d, const struct json_node *v, vo
     return 0;
 }
 
-/* Counts n bytes of paths or patterns; what is beyond the maximum is refused. */
+/* Counts n bytes of paths or patterns against the maximum. */
 static int profile_count_text(struct profile_decoder *d, size_t n) {
     if (n > PROFILE_TEXT_MAX - d->text)
         return err_set(d->e, ERR_INVALID_PARAMS, "the sandbox has more than %u bytes of paths",
@@ -114,7 +114,6 @@ int profile_decode_path(struct profile_decoder *d, const struct json_node *v, vo
     return 0;
 }
 
-/* A list of paths: a struct profile_path array. */
 struct profile_paths {
     struct profile_path *items;
     size_t count;
@@ -176,7 +175,7 @@ int profile_decode_depth(struct profile_decoder *d, const struct json_node *v, v
     return 0;
 }
 
-/* The members of a path, and of a special path: all of one type, the tag decides which count. */
+/* The members of a path or a special path; the tag decides which of them count. */
 struct profile_where {
     struct profile_path path;
     struct str pattern, subpath, token;
@@ -221,7 +220,6 @@ static int where_special(struct profile_decoder *d, const struct json_node *v, v
     return 0;
 }
 
-/* An entry being decoded. */
 static int entry_path(struct profile_decoder *d, const struct json_node *v, void *out) {
     static const char *const types[] = {"path", "glob_pattern", "special"};
     static const struct profile_member members[] = {{"path", true, false, where_path},
@@ -307,7 +305,7 @@ static int managed_files(struct profile_decoder *d, const struct json_node *v, v
     return profile_decode_members(d, v, members, ARRAY_LEN(members), out);
 }
 
-/* The object `permissions` with its tag. */
+/* The tagged form of `permissions`. */
 static int profile_tagged(struct profile_decoder *d, const struct json_node *v) {
     enum { MANAGED, DISABLED, EXTERNAL };
     static const char *const types[] = {"managed", "disabled", "external"};
@@ -325,7 +323,7 @@ static int profile_tagged(struct profile_decoder *d, const struct json_node *v) 
     return MIN(type, 0);
 }
 
-/* The context: what its members say, before policyContext is weighed against the rest. */
+/* The members of a context, before policyContext overrides some of them. */
 struct profile_wire_context {
     struct profile_path cwd, policy_cwd;
     struct profile_paths roots, policy_roots;
@@ -372,7 +370,7 @@ static int wire_policy(struct profile_decoder *d, const struct json_node *v, voi
     return profile_decode_members(d, v, members, ARRAY_LEN(members), out);
 }
 
-/* Without effect here; only the shape counts. */
+/* Checked for its shape only: it has no effect here. */
 static int wire_home(struct profile_decoder *d, const struct json_node *v, void *out) {
     (void)out;
     struct profile_path ignored;

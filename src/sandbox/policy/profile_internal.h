@@ -1,12 +1,12 @@
 #pragma once
-/* A decoded profile, and what the files of module `profile` share. Nobody else includes this. */
+/* A decoded profile, and what the profile_*.c files share. Nobody else includes this. */
 
 #include "sandbox/policy/profile.h"
 
 #define PROFILE_ROOTS_MAX 1024                /* workspace roots */
-#define PROFILE_TEXT_MAX (PLAN_BYTES_MAX / 2) /* bytes of all paths and patterns together */
+#define PROFILE_TEXT_MAX (PLAN_BYTES_MAX / 2) /* bytes of all paths and patterns */
 
-/* Before a glob that is meant once below each workspace root. */
+/* Marks a glob that applies below each workspace root. */
 #define PROFILE_ROOTS_PREFIX "codex-project-roots://"
 
 /* Either `native` or `foreign` is set; both NULL: absent. */
@@ -36,7 +36,7 @@ struct profile_entry {
 
 enum profile_kind {
     PROFILE_OPEN,       /* all files */
-    PROFILE_RESTRICTED, /* what the entries say */
+    PROFILE_RESTRICTED, /* by the entries */
 };
 
 struct profile {
@@ -61,10 +61,10 @@ struct profile_decoder {
     struct arena *a;
     struct err *e;
     size_t text;   /* bytes of paths and patterns so far */
-    bool buffered; /* inside `permissions`, where texts name numbers more exactly */
+    bool buffered; /* inside `permissions`, where the reference's texts name numbers more exactly */
 };
 
-/* What decodes the member `name` of an object; `out` is the caller's object. */
+/* The decoder of one member of an object; `out` is the caller's struct. */
 struct profile_member {
     const char *name;
     bool required;
@@ -72,10 +72,8 @@ struct profile_member {
     int (*decode)(struct profile_decoder *d, const struct json_node *v, void *out);
 };
 
-/*
- * Decodes the members of object `v` in document order, then reports what is missing in the order
- * of the table. All decoders return 0, -EINVAL with e set, or -ENOMEM.
- */
+/* Decodes the members of object `v` in document order, then reports missing ones in table order.
+ * All decoders return 0, -EINVAL with e set, or -ENOMEM. */
 MUST_CHECK int profile_decode_members(struct profile_decoder *d, const struct json_node *v,
                                       const struct profile_member *table, size_t count, void *out);
 
@@ -87,7 +85,7 @@ int profile_decode_type_error(struct profile_decoder *d, const struct json_node 
 MUST_CHECK int profile_decode_variant(struct profile_decoder *d, const struct json_node *v,
                                       const char *const *variants, size_t count);
 
-/* Index of the variant that member `tag` of object v names; `name` is the enum's. */
+/* Index of the variant that member `tag` of object v names; `name` is the enum's name. */
 MUST_CHECK int profile_decode_tag(struct profile_decoder *d, const struct json_node *v,
                                   const char *tag, const char *name, const char *const *variants,
                                   size_t count);
@@ -97,11 +95,11 @@ MUST_CHECK int profile_decode_text(struct profile_decoder *d, const struct json_
 MUST_CHECK int profile_decode_bool(struct profile_decoder *d, const struct json_node *v, void *out);
 MUST_CHECK int profile_decode_path(struct profile_decoder *d, const struct json_node *v, void *out);
 
-/* Into the bool at `out`: whether "enabled" was said, not "restricted". */
+/* Sets the bool at `out`: "enabled", not "restricted". */
 MUST_CHECK int profile_decode_network(struct profile_decoder *d, const struct json_node *v,
                                       void *out);
 
-/* windowsSandboxLevel, into the profile; useLegacyLandlock, without effect here. */
+/* windowsSandboxLevel goes into the profile; useLegacyLandlock has no effect here. */
 MUST_CHECK int profile_decode_level(struct profile_decoder *d, const struct json_node *v,
                                     void *out);
 MUST_CHECK int profile_decode_landlock(struct profile_decoder *d, const struct json_node *v,
@@ -118,7 +116,7 @@ MUST_CHECK int profile_decode_depth(struct profile_decoder *d, const struct json
 bool profile_legacy_is_untagged(const struct json_node *permissions);
 MUST_CHECK int profile_legacy_untagged(struct profile_decoder *d, const struct json_node *v);
 
-/* Whether a context without `permissions` is of the oldest shape, and its decoder. */
+/* Whether a context without `permissions` has the oldest shape, and its decoder. */
 bool profile_legacy_is(const struct json_node *v);
 MUST_CHECK int profile_legacy(struct profile_decoder *d, const struct json_node *v);
 

@@ -4,10 +4,8 @@
 
 #include <errno.h>
 
-/*
- * Shapes of April 2026 and before: permissions without a tag, and contexts with a `sandboxPolicy`.
- * Their only workspace root is the cwd.
- */
+/* Shapes of April 2026 and earlier: permissions without a tag, and contexts with a `sandboxPolicy`.
+ * Their only workspace root is the cwd. */
 
 static int legacy_add(struct profile_decoder *d, enum profile_target target,
                       enum plan_access access, const char *subpath) {
@@ -89,10 +87,10 @@ int profile_legacy_untagged(struct profile_decoder *d, const struct json_node *v
     return profile_decode_members(d, v, untagged_members, ARRAY_LEN(untagged_members), d->p);
 }
 
-/* What the policies of old have in common. */
+/* The members that all old policies share. */
 struct legacy_policy {
     bool network, no_tmpdir, no_slash_tmp;
-    const struct json_node *access; /* not NULL: said what is readable */
+    const struct json_node *access; /* not NULL: lists the readable paths */
 };
 
 static int policy_network(struct profile_decoder *d, const struct json_node *v, void *out) {
@@ -116,7 +114,7 @@ static int access_defaults(struct profile_decoder *d, const struct json_node *v,
     return profile_decode_bool(d, v, out);
 }
 
-/* What is readable: everything, or a list and, unless denied, the platform's directories. */
+/* The readable paths: all, or a list plus, unless denied, the platform's directories. */
 static int policy_access(struct profile_decoder *d, const struct json_node *v, void *out) {
     static const char *const types[] = {"restricted", "full-access"};
     static const struct profile_member members[] = {
@@ -168,7 +166,6 @@ static int policy_workspace(struct profile_decoder *d, const struct json_node *v
     return r;
 }
 
-/* `sandboxPolicy`. */
 static int legacy_policy(struct profile_decoder *d, const struct json_node *v, void *out) {
     enum { FULL_ACCESS, READ_ONLY, EXTERNAL, WORKSPACE };
     static const char *const types[] = {"danger-full-access", "read-only", "external-sandbox",
@@ -199,7 +196,7 @@ static int files_kind(struct profile_decoder *d, const struct json_node *v, void
     return MIN(i, 0);
 }
 
-/* `fileSystemSandboxPolicy`: replaces what `sandboxPolicy` says about files. */
+/* `fileSystemSandboxPolicy` replaces the file rules of `sandboxPolicy`. */
 static int legacy_files(struct profile_decoder *d, const struct json_node *v) {
     static const struct profile_member members[] = {
         {"kind", false, false, files_kind},
@@ -237,7 +234,7 @@ int profile_legacy(struct profile_decoder *d, const struct json_node *v) {
     const struct json_node *files = legacy_member(v, "fileSystemSandboxPolicy");
     if (r == 0 && files != NULL)
         r = legacy_files(d, files);
-    /* What a user granted on top; without effect where everything is granted. */
+    /* Grants of the user on top; no effect if everything is granted already. */
     const struct json_node *more = legacy_member(v, "additionalPermissions");
     if (r == 0 && more != NULL)
         r = more->type == JSON_OBJECT

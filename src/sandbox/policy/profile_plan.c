@@ -12,7 +12,7 @@ struct profile_maker {
     struct arena *a;
     struct err *e;
     int code;                        /* of errors about paths */
-    const char *cwd, *tmpdir, *home; /* normalised; the latter may be NULL */
+    const char *cwd, *tmpdir, *home; /* normalised; tmpdir and home may be NULL */
     const char **roots;              /* workspace roots */
     size_t root_count;
     struct plan_entry *entries;
@@ -20,7 +20,7 @@ struct profile_maker {
     struct plan_glob *globs;
     size_t glob_count, glob_cap;
     bool minimal;
-    bool cap_roots; /* nothing of the workspace roots may be written */
+    bool cap_roots; /* the workspace roots become read-only */
     size_t text;    /* bytes of the paths of entries and globs so far */
 };
 
@@ -34,7 +34,7 @@ static int make_too_long(struct profile_maker *m) {
                    PROFILE_TEXT_MAX);
 }
 
-/* Counts a path or pattern of n bytes, as it came and as it is kept: bounds memory and work. */
+/* Counts n bytes of a path or pattern: bounds memory and work. */
 static int make_count_text(struct profile_maker *m, size_t n) {
     if (n > PROFILE_TEXT_MAX - m->text)
         return make_too_long(m);
@@ -42,7 +42,7 @@ static int make_count_text(struct profile_maker *m, size_t n) {
     return 0;
 }
 
-/* Adds an entry; `path` is normalised and lives as long as the plan. */
+/* Adds an entry; `path` is normalised and outlives the plan. */
 static int make_add(struct profile_maker *m, const char *path, enum plan_access access) {
     if (m->entry_count == PLAN_ENTRIES_MAX)
         return make_too_large(m);
@@ -58,7 +58,7 @@ static int make_add(struct profile_maker *m, const char *path, enum plan_access 
     return 0;
 }
 
-/* The normalised form of base/below, in the arena. */
+/* Normalises base/below into the arena. */
 static int make_path(struct profile_maker *m, const char *base, struct str below,
                      const char **path) {
     _cleanup_buf_ struct buf text = BUF_INIT(4 * URI_PATH_MAX);
@@ -92,8 +92,8 @@ bool profile_plan_subpath_is_odd(struct str path) {
     return false;
 }
 
-/* One entry per workspace root. An odd subpath grants nothing, and what it takes it takes from the
- * whole root. */
+/* Adds one entry per workspace root. An odd subpath grants nothing, and it restricts the whole
+ * root. */
 static int make_project_roots(struct profile_maker *m, const struct profile_entry *entry) {
     bool odd = profile_plan_subpath_is_odd(entry->text);
     m->cap_roots |= odd && entry->access == PLAN_READ;
@@ -116,7 +116,7 @@ static bool make_is_inside(const char *path, const char *dir) {
     return strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
 }
 
-/* Takes writing away at and below a root: what is granted there, and by what is above it. */
+/* Makes a root read-only: entries at and below it, and grants from above. */
 static int make_cap_root(struct profile_maker *m, const char *root) {
     bool granted = false;
     for (size_t i = 0; i < m->entry_count; i++) {
@@ -138,7 +138,7 @@ static int make_cap_roots(struct profile_maker *m) {
     return r;
 }
 
-/* Whether a pattern below a root stays there. */
+/* Whether a pattern below a root cannot leave it. */
 static bool make_stays_below(struct str path) {
     size_t depth = 0, i = 0;
     if (path.n > 0 && path.p[0] == '/')
@@ -159,7 +159,7 @@ static bool make_stays_below(struct str path) {
     return true;
 }
 
-/* Names the whole pattern, or what was said of it where that is no text. */
+/* Quotes the whole pattern, or `pattern` if that is not valid text. */
 static int make_glob_error(struct profile_maker *m, struct str whole, struct str pattern) {
     if (whole.n > 0 && utf8_valid(whole.p, whole.n))
         pattern = whole;
@@ -167,7 +167,8 @@ static int make_glob_error(struct profile_maker *m, struct str whole, struct str
                      "` cannot be safely expanded; use a pattern with a non-root directory prefix");
 }
 
-/* Appends the pattern to *out, lexically normalised; the first *literal bytes hold no pattern. */
+/* Appends the pattern to *out, lexically normalised. The first *literal bytes contain no wildcard.
+ * */
 static int make_glob_text(struct buf *out, size_t *literal, struct str pattern) {
     int r = 0;
     for (size_t i = 0; r == 0 && i < pattern.n; i++) {
@@ -190,7 +191,7 @@ static int make_glob_text(struct buf *out, size_t *literal, struct str pattern) 
     return r;
 }
 
-/* Length of the directories before the first component with a special character; 0 for none. */
+/* Length of the directories before the first component with a wildcard; 0 for none. */
 static size_t make_glob_fixed(struct str text, size_t literal) {
     size_t fixed = literal;
     while (fixed < text.n) {
@@ -205,7 +206,7 @@ static size_t make_glob_fixed(struct str text, size_t literal) {
     return 0;
 }
 
-/* Whoever enforces it could only end: it is said here. */
+/* Rejects a bad pattern here: the launcher could only abort. */
 static int make_check_glob(struct profile_maker *m, const char *pattern, size_t fixed) {
     struct glob_set set = {0};
     const char *why = NULL, *below = pattern + fixed + (pattern[fixed] == '/');
@@ -292,14 +293,14 @@ static int make_entry(struct profile_maker *m, const struct profile_entry *entry
     return 0;
 }
 
-/* By path; of one path the entry that counts (deny, then write) first. */
+/* By path; of one path the winning entry (deny, then write) first. */
 static int make_compare(const void *x, const void *y) {
     const struct plan_entry *a = x, *b = y;
     int r = strcmp(a->path, b->path);
     return r != 0 ? r : (int)b->access - (int)a->access;
 }
 
-/* Sorts the entries, leaves one for each path, and none that denies all: that is the default. */
+/* Sorts the entries and keeps one per path. Drops a denied root: that is the default anyway. */
 static void make_merge(struct profile_maker *m) {
     size_t count = 0;
     const char *last = NULL;
@@ -375,7 +376,7 @@ static int foreign_entry(struct profile_maker *m) {
     return 0;
 }
 
-/* What this host cannot have, in the order of today's servers. */
+/* Refuses what this host cannot have, in the reference's order. */
 static int make_check(struct profile_maker *m, enum profile_call call) {
     static const char mxc[] = "native MXC is unavailable on this executor";
     if (m->p->mxc && call == PROFILE_PROCESS)
@@ -391,7 +392,7 @@ static int make_check(struct profile_maker *m, enum profile_call call) {
     return r;
 }
 
-/* The directories that tokens stand for. */
+/* The directories behind the tokens. */
 static int make_places(struct profile_maker *m, const struct profile_context *c) {
     const struct profile *p = m->p;
     bool absolute = c->cwd != NULL && c->cwd[0] == '/';

@@ -97,7 +97,7 @@ enum rules_region rules_region_above(const struct rules *r, const char *path) {
 }
 
 void rules_prune_reads(struct rules *r) {
-    /* Sorted by path: what is above comes before what is below. */
+    /* In path order a directory comes before its contents. */
     for (size_t i = 0; i < r->sorted; i++) {
         struct rules_rule *rule = &r->list[i];
         if (rule->access == PLAN_READ && rules_region_above(r, rule->path) == RULES_DENY)

@@ -1,8 +1,6 @@
 #pragma once
-/*
- * System calls that the C library may not know. They set errno and return -1 like its own.
- * <linux/mount.h> is used instead of <sys/mount.h>: the two do not mix.
- */
+/* System calls that the C library may lack. Like its own, they set errno and return -1. Use
+ * <linux/mount.h>, not <sys/mount.h>: the two do not mix. */
 
 #include <fcntl.h>
 #include <linux/mount.h>
@@ -21,13 +19,13 @@ static inline int sys_openat2(int dir, const char *path, uint64_t flags, uint64_
     return (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
 }
 
-/* A detached copy of the mount at a path, with all below it if `recursive`. */
+/* A detached copy of the mount at a path; with everything below if `recursive`. */
 static inline int sys_clone_tree(int dir, const char *path, int recursive) {
     unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
     return (int)syscall(SYS_open_tree, dir, path, flags | (recursive ? AT_RECURSIVE : 0u));
 }
 
-/* Attaches the detached mount `tree` on what dir and path name; "" is dir itself. */
+/* Attaches the detached mount `tree` at dir and path; "" is dir itself. */
 static inline int sys_attach(int tree, int dir, const char *path) {
     unsigned flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
     return (int)syscall(SYS_move_mount, tree, "", dir, path, flags);
