@@ -6,8 +6,8 @@
 #include "process/process.h"
 
 /*
- * "exited":..,"exitCode":..,"closed":..,"sandboxDenied":.. and process_json_put_extra(). `timed_out`
- * names the member that tells that the process's own timeout ended it.
+ * "exited":..,"exitCode":..,"closed":..,"sandboxDenied":.. and process_json_put_extra().
+ * `timed_out` names the member that tells that the process's own timeout ended it.
  */
 MUST_CHECK int process_json_put(const struct process *p, const char *timed_out, struct buf *b);
 

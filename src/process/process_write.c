@@ -22,7 +22,7 @@ static enum process_write_status process_write_now(struct process *p, const stru
     /* planted: repeated-write */
     if (id != NULL && stdinq_seen(&proc->stdinq, *id))
         return PROCESS_WRITE_ACCEPTED;
-    /* A terminal's end-of-file is a chunk of its own: data and end go together, or wait together. */
+    /* A terminal's end-of-file is a chunk of its own: both go out, or both wait. */
     if (close && proc->tty && !proc_stdin_has_room(proc, data.n > 0 ? 2 : 1))
         return PROCESS_WRITE_WAITING;
     int r = proc_write(proc, data.p, data.n);
