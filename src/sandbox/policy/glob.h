@@ -49,8 +49,9 @@ struct glob_run_match {
     const char *name; /* in that directory */
     const char *path; /* absolute, as it was reached; its directories may have other names by now */
     bool is_link;
-    bool
-        unlistable; /* a directory that may be entered, or is ours, but cannot be listed or searched: nobody knows what is below, or can reach it */
+    /* A directory that may be entered, or is ours, but cannot be listed or searched: nobody knows
+     * what is below, or can reach it. */
+    bool unlistable;
 };
 
 /* A result other than 0 ends the expansion. */
