@@ -15,16 +15,16 @@
 #include <sys/wait.h>
 
 #define BACKEND_PATIENCE_MS 10000 /* for a launcher to report, and then to end */
-#define BACKEND_FD_MIN 20         /* clear of the numbers a launcher gets */
+#define BACKEND_FD_MIN 20         /* clear of the launcher's descriptors */
 
 const char *backend_name(enum launch_backend b) {
     static const char *const names[] = {"userns", "root", "landlock"};
     return (unsigned)b < ARRAY_LEN(names) ? names[b] : "?";
 }
 
-/* -- trying -- */
+/* -- probing -- */
 
-/* A launcher for the request; its pid or -errno. */
+/* Starts a launcher for the request; its pid or -errno. */
 static pid_t backend_spawn(int self, int request, int control) {
     _cleanup_close_ int null = nullfd_open(O_RDWR);
     if (null < 0)
@@ -63,15 +63,15 @@ static bool backend_poll(int control, short events) {
     return ready > 0;
 }
 
-/* After its report a launcher ends by itself, once nothing is left of its sandbox. */
+/* A launcher ends by itself after its report, once its sandbox is gone. */
 static void backend_await_end(int control, pid_t pid, bool reported) {
-    if (!reported || !backend_poll(control, 0)) /* nobody holds the other end any more */
+    if (!reported || !backend_poll(control, 0)) /* wait until nobody holds the other end */
         kill(pid, SIGKILL);
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;
 }
 
-/* Waits for the report, and for the end. *fd: the descriptor that came along. */
+/* Waits for the report and for the end. *fd is the descriptor that came along. */
 static void backend_hear(int control, pid_t pid, struct backend_try *t, int *fd) {
     struct launch_report r = {0};
     bool ready = backend_poll(control, POLLIN);
@@ -88,11 +88,11 @@ static void backend_hear(int control, pid_t pid, struct backend_try *t, int *fd)
         memcpy(t->fault.text, r.text, (size_t)n - head);
         t->fault.text[MIN((size_t)n - head, sizeof t->fault.text - 1)] = '\0';
     } else {
-        fault_text(&t->fault, FAULT_LOST, "the launcher ended without a word");
+        fault_text(&t->fault, FAULT_LOST, "the launcher exited before reporting a result");
     }
 }
 
-/* Descriptors for one launch; -errno when there are none. */
+/* Opens the descriptors of one launch. 0 or -errno. */
 static int backend_open(const struct launch_request *q, int *request, int pair[2]) {
     int fd = launch_request_memfd(q);
     if (fd < 0)
@@ -111,14 +111,14 @@ static int backend_open(const struct launch_request *q, int *request, int pair[2
 
 static const struct plan_entry backend_root = {.path = "/", .access = PLAN_READ};
 
-/* All can be read, nothing written. */
+/* Everything is readable, nothing writable. */
 static const struct plan backend_plan = {.confine_files = true,
                                          .full_read = true,
                                          .entries = &backend_root,
                                          .entry_count = 1,
                                          .cwd = "/"};
 
-/* Runs a launcher in some mode. *fd: what it sent, to be closed. */
+/* Runs a launcher in some mode. *fd is the descriptor it sent, to be closed. */
 static void backend_run(int self, enum launch_mode mode, enum launch_backend b,
                         const struct plan *plan, struct backend_try *t, int *fd) {
     struct launch_request q = {
@@ -156,7 +156,7 @@ void backend_try_plan(int self, enum launch_backend b, const struct plan *plan,
     util_close_fd(&fd);
 }
 
-/* Facts about the host. A launcher that a filter kills has met one. */
+/* Collects facts about the host. If a filter kills the launcher, that is one. */
 static void backend_look(int self, struct cause_facts *f) {
     struct backend_try t;
     int fd;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#define CAUSE_TEXT_MAX 8192 /* bytes of a text of the kernel that are looked at */
+#define CAUSE_TEXT_MAX 8192 /* bytes read of a kernel file */
 #define CAUSE_CAP_SETFCAP 31
 
 static const struct {
@@ -100,7 +100,7 @@ enum cause_engine cause_engine_of(const struct cause_facts *f) {
 
 /* -- facts -- */
 
-/* What follows "name:\t" at the beginning of a line, or NULL. */
+/* The value after "name:\t" at the beginning of a line, or NULL. */
 static const char *cause_line(const char *text, const char *name) {
     size_t n = strlen(name);
     for (const char *p = text; p != NULL; p = strchr(p, '\n')) {
@@ -121,7 +121,7 @@ void cause_take_status(struct cause_facts *f, const char *text) {
 }
 
 void cause_take_label(struct cause_facts *f, const char *text) {
-    /* "profile (enforce)" is AppArmor's, "user:role:type:level" that of SELinux. */
+    /* AppArmor writes "profile (enforce)", SELinux "user:role:type:level". */
     f->apparmor = strstr(text, "(enforce)") != NULL || strstr(text, "(kill)") != NULL;
     const char *colon = strchr(text, ':');
     f->selinux = !f->apparmor && colon != NULL && strchr(colon + 1, ':') != NULL &&
@@ -146,7 +146,6 @@ void cause_take_sysctls(struct cause_facts *f, const char *clone, const char *po
     f->userns_policy = policy[0] != '\0' && policy[0] != '0';
 }
 
-/* Lines of any number. */
 static void cause_read_mountinfo(struct cause_facts *f) {
     FILE *file = fopen("/proc/self/mountinfo", "re");
     _cleanup_free_ char *line = NULL;
@@ -157,7 +156,7 @@ static void cause_read_mountinfo(struct cause_facts *f) {
         fclose(file);
 }
 
-/* A file of the kernel; "" when it cannot be read. */
+/* Reads a kernel file; "" if that fails. */
 static void cause_read(const char *path, char text[CAUSE_TEXT_MAX]) {
     _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
     size_t n = 0;
@@ -180,7 +179,7 @@ static bool cause_is_new_kernel(void) {
     return major > 5 || (major == 5 && minor >= 12);
 }
 
-/* The kernel itself says EINVAL to both calls, before it looks at any right. */
+/* The kernel itself answers EINVAL to both calls, before it checks any permission. */
 unsigned cause_try_calls(void) {
     long pid = syscall(SYS_clone, CLONE_NEWUSER | CLONE_FS, 0, 0, 0, 0);
     if (pid == 0)
@@ -193,7 +192,7 @@ unsigned cause_try_calls(void) {
     return bits;
 }
 
-/* Whether the cgroup that the text of /proc/self/cgroup names may be divided by us. */
+/* Whether we may divide the cgroup that the text of /proc/self/cgroup names. */
 static bool cause_is_delegated(const char *text) {
     const char *own = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
     char path[1024];
@@ -227,7 +226,7 @@ void cause_look(struct cause_facts *f) {
 
 #define BIT(kind) (1u << (kind))
 
-/* Security modules that let a user namespace be made, but nothing be done in it. */
+/* Security modules that allow a user namespace, but nothing inside it. */
 static unsigned cause_modules(const struct cause_facts *f) {
     return (f->apparmor ? BIT(CAUSE_APPARMOR) : 0) | (f->selinux ? BIT(CAUSE_SELINUX) : 0) |
            (f->userns_policy ? BIT(CAUSE_USERNS_POLICY) : 0);
@@ -236,7 +235,8 @@ static unsigned cause_modules(const struct cause_facts *f) {
 static unsigned cause_of_namespaces(const struct cause_facts *f, const struct fault *fault) {
     if (fault->error == ENOSPC || fault->error == EUSERS)
         return BIT(CAUSE_LIMIT);
-    if (f->clone_filtered || f->mounts_filtered) /* the profile that came along refuses mounts */
+    if (f->clone_filtered ||
+        f->mounts_filtered) /* the profile that comes with the filter refuses mounts too */
         return BIT(CAUSE_SECCOMP) | (f->apparmor ? BIT(CAUSE_APPARMOR) : 0);
     if (!f->userns_clone)
         return BIT(CAUSE_USERNS_CLONE);
@@ -267,7 +267,7 @@ unsigned cause_find(const struct cause_facts *f, const struct fault *fault) {
     return mounts && (refused || fault->error == ENOSYS) ? cause_of_mounts(f) : 0;
 }
 
-/* Appends to a text of `size` bytes at most. */
+/* Appends to a text of at most `size` bytes. */
 static void cause_append(char *out, size_t size, const char *before, const char *text) {
     size_t n = strlen(out);
     snprintf(out + n, size - n, "%s%s", before, text);

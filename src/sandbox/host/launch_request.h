@@ -1,8 +1,6 @@
 #pragma once
-/*
- * What the server hands to the launcher: the plan, the command and how to confine it. Encoded, it
- * lies in a sealed memfd; the launcher maps that and its strings point into the mapping.
- */
+/* The server's request to the launcher: the plan, the command and how to confine it. The encoded
+ * form lies in a sealed memfd; the launcher maps it, and decoded strings point into the mapping. */
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -12,20 +10,20 @@
 #include <stdint.h>
 #include <sys/resource.h>
 
-#define LAUNCH_BYTES_MAX (PLAN_BYTES_MAX + (8u << 20)) /* of an encoded request */
-#define LAUNCH_STRINGS_MAX 65536                       /* arguments, and variables */
+#define LAUNCH_BYTES_MAX (PLAN_BYTES_MAX + (8u << 20)) /* bytes of an encoded request */
+#define LAUNCH_STRINGS_MAX 65536                       /* arguments, and as many variables */
 #define LAUNCH_LIMITS_MAX 16
-#define LAUNCH_ARENA_MAX (64u << 20) /* memory of the launcher */
+#define LAUNCH_ARENA_MAX (64u << 20) /* bytes the launcher may allocate */
 
 enum launch_mode {
     LAUNCH_COMMAND, /* run a program */
-    LAUNCH_HELPER,  /* run a function of ours (launch.h) */
+    LAUNCH_HELPER,  /* run a function of ours (sandbox/inside/launch.h) */
     LAUNCH_PROBE,   /* set up, report, and end */
     LAUNCH_NETWORK, /* make an empty network namespace, send it with the report, and end */
     LAUNCH_CALLS,   /* report which system calls are filtered (cause_try_calls()), and end */
 };
 
-/* What enforces the plan; the order of preference. */
+/* The mechanism that enforces the plan, in order of preference. */
 enum launch_backend {
     LAUNCH_USERNS,   /* namespaces made by a user namespace */
     LAUNCH_ROOT,     /* namespaces made with the capabilities we have */
@@ -43,8 +41,8 @@ struct launch_request {
     enum launch_backend backend;
     uint32_t landlock_max; /* newest Landlock ABI to use; 0: none */
     const char
-        *advice; /* behind the refusal of a policy that the backend is too weak for; or NULL */
-    bool tty;    /* descriptor 0 is a terminal to be the controlling one */
+        *advice; /* follows the refusal of a policy that this backend cannot enforce; or NULL */
+    bool tty;    /* descriptor 0 becomes the controlling terminal */
     struct plan plan;
     /* LAUNCH_COMMAND: */
     const char *program;
@@ -61,8 +59,5 @@ MUST_CHECK int launch_request_encode(const struct launch_request *r, struct buf 
 /* Decodes; strings point into `bytes`, arrays come from `a`. 0, -EINVAL, -ENOMEM. */
 MUST_CHECK int launch_request_decode(struct str bytes, struct arena *a, struct launch_request *r);
 
-/*
- * A sealed memfd (close-on-exec) with the encoded request: what the launcher wants as descriptor 3.
- * The descriptor or -errno.
- */
+/* A sealed memfd (close-on-exec) with the encoded request, for LAUNCH_REQUEST_FD; or -errno. */
 MUST_CHECK int launch_request_memfd(const struct launch_request *r);

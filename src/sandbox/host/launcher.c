@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LAUNCHER_FD_MIN 16        /* clear of the numbers that launchers get */
+#define LAUNCHER_FD_MIN 16        /* clear of the launcher's descriptors */
 #define LAUNCHER_MFD_EXEC 0x0010U /* MFD_EXEC, Linux 6.3 */
 #define LAUNCHER_SEAL_EXEC 0x0020 /* F_SEAL_EXEC, Linux 6.3 */
 
-/* No shell word, and nothing a user would type by accident. */
+/* No shell word, and nothing that a user would type by accident. */
 char *const launcher_argv[] = {(char *)"exec-sandbox", (char *)"\001stage=launch", NULL};
 
 bool launcher_is_stage(int argc, char **argv) {
@@ -19,13 +19,13 @@ bool launcher_is_stage(int argc, char **argv) {
            strcmp(argv[1], launcher_argv[1]) == 0;
 }
 
-/* A file in memory that may be executed, also where the system wants that said. */
+/* A memfd that may be executed, also where the system asks for the flag. */
 static int launcher_memfd(const char *name) {
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | LAUNCHER_MFD_EXEC);
     return fd < 0 && errno == EINVAL ? memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING) : fd;
 }
 
-/* A copy that can never be written to. */
+/* A copy that nobody can write to. */
 static int launcher_copy_self(int fd) {
     struct stat st;
     _cleanup_close_ int copy = launcher_memfd("exec-sandbox");
@@ -37,11 +37,11 @@ static int launcher_copy_self(int fd) {
             return n < 0 ? -errno : -EIO;
     }
     int seals = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
-    (void)fcntl(copy, F_ADD_SEALS, LAUNCHER_SEAL_EXEC); /* of newer kernels: the mode, too */
+    (void)fcntl(copy, F_ADD_SEALS, LAUNCHER_SEAL_EXEC); /* newer kernels seal the mode too */
     return fcntl(copy, F_ADD_SEALS, seals) < 0 ? -errno : steal_fd(&copy);
 }
 
-/* Whether a process of ours without capabilities could change the file, or its mode. */
+/* Whether one of our processes could change the file or its mode without capabilities. */
 static bool launcher_is_exposed(int fd) {
     struct stat st;
     return fstat(fd, &st) < 0 || st.st_uid == geteuid() ||

@@ -9,15 +9,15 @@
 #include <time.h>
 
 #define PLACEHOLDER_TRIES 64
-#define PLACEHOLDER_KEEP 64 /* descriptors of directories that are left open */
+#define PLACEHOLDER_KEEP 64 /* directories left open */
 #define PLACEHOLDER_PAUSE_NS                                                                       \
-    50000 /* more each time, while another sandbox is removing the directory */
+    50000 /* grows each time, while another sandbox removes the directory */
 
 #ifdef EXEC_SERVER_STEPS
 int step_wanted;
 #endif
 
-/* Appends a record. Its state byte, or NULL when the list is full. */
+/* Appends a record; its state byte, or NULL if the list is full. */
 static char *placeholder_record(struct placeholders *l, const char *dir, const char *name) {
     uint32_t used = atomic_load(&l->used);
     size_t n = strlen(dir), m = strlen(name);
@@ -31,7 +31,7 @@ static char *placeholder_record(struct placeholders *l, const char *dir, const c
     return at;
 }
 
-/* Makes it, with the mark of its birth. */
+/* Makes the directory with the mark of its birth. */
 static int placeholder_mkdir(int parent, const char *name) {
     mode_t mask = umask(0);
     int r = mkdirat(parent, name, PLACEHOLDERS_BIRTH);
@@ -39,7 +39,7 @@ static int placeholder_mkdir(int parent, const char *name) {
     return r;
 }
 
-/* Replaces the mark of the birth by the time, where the file system stores that. */
+/* Replaces the mark of birth by the time, where the file system stores that. */
 static void placeholder_mark(int fd) {
     struct timespec t[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = PLACEHOLDERS_MTIME}};
     mode_t mask = umask(0);
@@ -50,25 +50,23 @@ static void placeholder_mark(int fd) {
         (void)!fchmod(fd, 0755 & ~mask);
 }
 
-/* Whether it is what we have just made, and not what somebody has put in its place. A file system
- * without modes gives all directories that of their parent. */
+/* Whether this is the directory we have just made, not one that somebody put in its place. A file
+ * system without modes gives every directory its parent's. */
 static bool placeholder_is_fresh(int parent, const struct stat *st) {
     struct stat above;
     return placeholders_is_marked(st) ||
            (fstat(parent, &above) == 0 && above.st_mode == st->st_mode);
 }
 
-/*
- * Opens and locks the directory. *fd stays open. 0; -EAGAIN: it is being removed; -EEXIST: it is
- * not a synthetic one, nor empty; -ENOENT and the like: it went away.
- */
+/* Opens and locks the directory; *fd stays open. 0; -EAGAIN: somebody is removing it; -EEXIST: it
+ * is neither a placeholder nor empty; -ENOENT and the like: it is gone. */
 static int placeholder_hold(int parent, const char *name, int *fd, struct stat *st) {
     int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     *fd = openat(parent, name, flags);
     if (*fd < 0)
         return errno == ENOTDIR || errno == ELOOP ? -EEXIST : -errno;
     step_reach(STEP_PLACE_OPENED);
-    /* Where there are no locks nobody gets one to remove it either. */
+    /* Without locks nobody can lock it to remove it either. */
     if (flock(*fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK)
         return -EAGAIN;
     struct stat now;
@@ -76,20 +74,21 @@ static int placeholder_hold(int parent, const char *name, int *fd, struct stat *
         return -errno;
     if (!placeholders_is_marked(st) && !emptydir_fd(*fd))
         return -EEXIST;
-    /* The name may be another's, or nobody's, by now. */
+    /* The name may have another owner, or none, by now. */
     if (fstatat(parent, name, &now, AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
     return now.st_ino == st->st_ino && now.st_dev == st->st_dev ? 0 : -EAGAIN;
 }
 
-/* It cannot be made: nor by the command, unless that owns the directory and may change its mode. */
+/* We cannot make it; then neither can the command, unless it owns the directory and may change its
+ * mode. */
 static int placeholder_refused(int parent, int error) {
     struct stat st;
     bool theirs = fstat(parent, &st) == 0 && st.st_uid != geteuid();
     return error == EROFS || error == EPERM || (error == EACCES && theirs) ? 0 : -error;
 }
 
-/* One attempt; as placeholder_make(), or -EAGAIN. */
+/* One attempt; as placeholder_make(), and -EAGAIN. */
 static int placeholder_try(int parent, const char *name, struct stat *st) {
     bool made = placeholder_mkdir(parent, name) == 0;
     if (!made && errno != EEXIST)
@@ -102,7 +101,7 @@ static int placeholder_try(int parent, const char *name, struct stat *st) {
     step_reach(STEP_PLACE_HELD);
     if (made && placeholder_is_fresh(parent, st))
         placeholder_mark(fd);
-    (void)steal_fd(&fd); /* the lock goes with this process */
+    (void)steal_fd(&fd); /* the lock ends with this process */
     return 1;
 }
 
@@ -134,7 +133,7 @@ static long placeholder_call(long n, long a, long b, long c, long d) {
 
 bool placeholder_sweep(struct placeholders *list) {
 #ifdef EXEC_SERVER_STEPS
-    if (step_wanted == STEP_SWEEP_LOCKED) /* supervisors share it, and may want another */
+    if (step_wanted == STEP_SWEEP_LOCKED) /* supervisors share it, and may want another step */
         step_wanted = STEP_NONE;          /* the server does not stop */
 #endif
     return placeholders_sweep(list, &(struct placeholders_sweeper){.call = placeholder_call}) == 0;

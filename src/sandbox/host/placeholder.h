@@ -1,8 +1,6 @@
 #pragma once
-/*
- * Makes placeholder directories (base/placeholders.h): mount points for protected names that do not
- * exist. Runs in the launcher, with the rights the command will have.
- */
+/* Makes placeholder directories (base/placeholders.h): mount points for protected names that do not
+ * exist. The launcher does so, with the command's own rights. */
 
 #include "base/placeholders.h"
 #include "base/str.h"
@@ -11,20 +9,21 @@
 #include <sys/stat.h>
 
 /*
- * Makes, or adopts, the directory `name` in the directory `dir` (absolute, without links), and
- * takes a lock on it through a descriptor that stays open. `list` may be NULL: then nobody is told.
- * 1: it is there, and *st tells which it is (one that is empty and not marked is held, too, and
- * stays afterwards); 0: it may not be made, so the command cannot either, nor change that.
- * -EEXIST: there is something now that is not ours; -EAGAIN: somebody holds it for good;
- * -ENOBUFS: the list is full; else -errno.
+ * Makes or adopts the directory `name` in the directory `dir` (absolute, without links) and locks
+ * it through a descriptor that stays open. `list` NULL: notes it nowhere.
+ * - 1: the directory is there, and *st describes it. An empty one without the mark is locked too,
+ *   but stays afterwards.
+ * - 0: it must not be made, so the command cannot make it either.
+ * - -EEXIST: something else is there now; -EAGAIN: somebody holds it for good; -ENOBUFS: the list
+ *   is full; else -errno.
  */
 MUST_CHECK int placeholder_make(struct placeholders *list, const char *dir, const char *name,
                                 struct stat *st);
 
-/* Removes what the list names and nobody holds: the locks of this process must be closed. False:
+/* Removes the listed directories that nobody holds; this process must have closed its locks. False:
  * some are held, and stay in the list. */
 bool placeholder_sweep(struct placeholders *list);
 
-/* The same for the last one of a sandbox, in a process that ends next: leaves what others hold to
- * them, and descriptors open. */
+/* Like placeholder_sweep(), for a sandbox's last process just before it ends: leaves held ones to
+ * their holders, and descriptors open. */
 void placeholder_finish(struct placeholders *list);

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define REMAINS_END_TRIES 50 /* at the end of the server */
+#define REMAINS_END_TRIES 50 /* when the server ends */
 #define REMAINS_END_MS 10
 
 struct remains_list {
@@ -17,13 +17,13 @@ struct remains_list {
     unsigned tries;
 };
 
-/* Whether the launcher lives: with its supervisor dead it is a child of ours until it is reaped. */
+/* Whether the launcher lives: after its supervisor's death it is our child until we reap it. */
 static bool remains_is_used(const struct placeholders *l) {
     pid_t pid = atomic_load(&l->launcher);
     return pid > 0 && waitid(P_PID, (id_t)pid, NULL, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-/* True when there is nothing more to do about it. */
+/* True if nothing is left to do. */
 static bool remains_sweep(struct placeholders *l) {
     return !remains_is_used(l) && placeholder_sweep(l);
 }
@@ -35,7 +35,7 @@ static void remains_free(struct remains *r, struct remains_list *e) {
     free(e);
 }
 
-/* Sweeps all; the least number of tries of those that stay, or REMAINS_TRIES. */
+/* Sweeps all lists; the fewest tries of those that stay, or REMAINS_TRIES. */
 static unsigned remains_sweep_all(struct remains *r) {
     unsigned least = REMAINS_TRIES;
     list_for_each(n, &r->lists) {

@@ -28,7 +28,7 @@ static uint64_t sandbox_now_ms(void) {
     return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000 + 1;
 }
 
-/* Whether a look at the host may find more than the last one: shortages come and go. */
+/* Whether another probe may find more: shortages come and go. */
 static bool sandbox_is_due(const struct sandbox_host *h) {
     int best = backend_best(&h->backend);
     if (h->self < 0 || best == LAUNCH_USERNS || best == LAUNCH_ROOT)
@@ -50,7 +50,7 @@ bool sandbox_host_is_full(struct sandbox_host *h) {
     return best == LAUNCH_USERNS || best == LAUNCH_ROOT;
 }
 
-/* -- the list of directories that a sandbox puts on the host -- */
+/* -- placeholder directories -- */
 
 static int sandbox_list_new(struct placeholders **out) {
     _cleanup_close_ int fd = memfd_create("sandbox-directories", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -74,9 +74,9 @@ void sandbox_host_list_free(struct placeholders *l) {
     munmap(l, PLACEHOLDERS_BYTES);
 }
 
-/* -- the launcher's word -- */
+/* -- reports -- */
 
-/* As child_launch.report. */
+/* Implements child_launch.report. */
 static int sandbox_report(int channel, struct err *e) {
     const size_t head = offsetof(struct launch_report, text);
     struct launch_report r;
@@ -90,11 +90,11 @@ static int sandbox_report(int channel, struct err *e) {
         err_about(e, ERR_INTERNAL, "", (struct str){r.text, n - head}, "");
         return r.error > 0 ? -r.error : -EINVAL;
     }
-    err_set(e, ERR_INTERNAL, "sandbox: the launcher ended without a word");
+    err_set(e, ERR_INTERNAL, "sandbox: the launcher exited before reporting a result");
     return -EIO;
 }
 
-/* As child_launch.ended. */
+/* Implements child_launch.ended. */
 static int sandbox_ended(int channel, struct child_end *end) {
     struct launch_outcome e;
     ssize_t got = recv(channel, &e, sizeof e, MSG_DONTWAIT);
@@ -106,11 +106,11 @@ static int sandbox_ended(int channel, struct child_end *end) {
     return 1;
 }
 
-/* -- putting a start together -- */
+/* -- preparing a launch -- */
 
 #define SANDBOX_LIMITS 3
 
-/* Resource limits for the launcher to set last; the rest of the limits is the supervisor's. */
+/* The resource limits that the launcher sets last; the supervisor sets the others. */
 static size_t sandbox_limits(const struct limits_steps *s, struct rlimit nofile,
                              struct launch_limit out[SANDBOX_LIMITS]) {
     const struct rlimit *files = s->set_open_files ? &s->open_files : &nofile;
@@ -123,7 +123,7 @@ static size_t sandbox_limits(const struct limits_steps *s, struct rlimit nofile,
     return n;
 }
 
-/* A descriptor of the network namespace that sandboxes without a network share, or -1. */
+/* A descriptor of the network namespace that all sandboxes without a network share, or -1. */
 static int sandbox_network(struct sandbox_host *h, const struct launch_request *q) {
     if (!q->plan.confine_files || q->plan.network != PLAN_NET_RESTRICTED)
         return -1;
@@ -133,7 +133,7 @@ static int sandbox_network(struct sandbox_host *h, const struct launch_request *
     return h->network < 0 ? -1 : fcntl(h->network, F_DUPFD_CLOEXEC, 0);
 }
 
-/* The descriptors that a launcher is given, and our end of the channel. */
+/* Opens the launcher's descriptors and our end of the channel. */
 static int sandbox_open(struct sandbox_host *h, const struct launch_request *q,
                         struct sandbox_launch *l) {
     struct child_launch *s = &l->child;
@@ -150,7 +150,7 @@ static int sandbox_open(struct sandbox_host *h, const struct launch_request *q,
     return MIN(s->handed[LAUNCH_PLACEHOLDERS_FD - 3], 0);
 }
 
-/* The launcher in place of the command. */
+/* Replaces the command by the launcher. */
 static void sandbox_replace(struct child_spec *spec, const struct sandbox_launch *l) {
     static char *const nothing[] = {NULL};
     spec->program = launcher_argv[0];
@@ -161,7 +161,7 @@ static void sandbox_replace(struct child_spec *spec, const struct sandbox_launch
     spec->launch = &l->child;
 }
 
-/* What enforces the plan; `advice` is room for a text in the request. */
+/* Chooses the backend for the plan; `advice` is room for a text of the request. */
 static int sandbox_choose(struct sandbox_host *h, struct launch_request *q,
                           char advice[BACKEND_ADVICE_MAX], struct err *e) {
     const struct backend *b = sandbox_host_backend(h);
@@ -170,7 +170,7 @@ static int sandbox_choose(struct sandbox_host *h, struct launch_request *q,
                        "sandbox: own program: %s (os error %d); look at /proc/self/exe and "
                        "vm.memfd_noexec",
                        err_os_text(-h->self), -h->self);
-    (void)fchmod(h->self, 0500); /* an older kernel lets a command change the mode of a copy */
+    (void)fchmod(h->self, 0500); /* on older kernels a command can change the mode of a copy */
     int r = backend_choose(b, &q->plan, &q->backend, e);
     q->landlock_max = b->landlock;
     if (r == 0 && q->backend == LAUNCH_LANDLOCK) {
@@ -178,6 +178,21 @@ static int sandbox_choose(struct sandbox_host *h, struct launch_request *q,
         q->advice = advice;
     }
     return r;
+}
+
+static int sandbox_prepare(struct sandbox_host *h, struct launch_request *q,
+                           struct child_spec *spec, struct sandbox_launch *l, struct err *e) {
+    char advice[BACKEND_ADVICE_MAX];
+    int r = sandbox_choose(h, q, advice, e);
+    if (r < 0)
+        return r;
+    l->child.program = h->self;
+    l->child.report = sandbox_report;
+    r = sandbox_open(h, q, l);
+    if (r < 0)
+        return err_os(e, ERR_INTERNAL, r == -ENOBUFS ? E2BIG : -r);
+    sandbox_replace(spec, l);
+    return 0;
 }
 
 int sandbox_host_prepare(struct sandbox_host *h, const struct plan *plan, struct rlimit nofile,
@@ -194,18 +209,8 @@ int sandbox_host_prepare(struct sandbox_host *h, const struct plan *plan, struct
         .limits = limits,
         .limit_count = sandbox_limits(&spec->limits, nofile, limits),
     };
-    char advice[BACKEND_ADVICE_MAX];
-    int r = sandbox_choose(h, &q, advice, e);
-    if (r < 0)
-        return r;
-    l->child.program = h->self;
-    l->child.report = sandbox_report;
     l->child.ended = sandbox_ended;
-    r = sandbox_open(h, &q, l);
-    if (r < 0)
-        return err_os(e, ERR_INTERNAL, r == -ENOBUFS ? E2BIG : -r);
-    sandbox_replace(spec, l);
-    return 0;
+    return sandbox_prepare(h, &q, spec, l, e);
 }
 
 int sandbox_host_prepare_helper(struct sandbox_host *h, const struct plan *plan,
@@ -213,18 +218,8 @@ int sandbox_host_prepare_helper(struct sandbox_host *h, const struct plan *plan,
     static char *nothing[] = {NULL};
     struct launch_request q = {
         .mode = LAUNCH_HELPER, .plan = *plan, .program = "", .argv = nothing, .envp = nothing};
-    char advice[BACKEND_ADVICE_MAX];
-    int r = sandbox_choose(h, &q, advice, e);
-    if (r < 0)
-        return r;
-    l->child.program = h->self;
-    l->child.report = sandbox_report;
-    r = sandbox_open(h, &q, l);
-    if (r < 0)
-        return err_os(e, ERR_INTERNAL, r == -ENOBUFS ? E2BIG : -r);
     *spec = (struct child_spec){0};
-    sandbox_replace(spec, l);
-    return 0;
+    return sandbox_prepare(h, &q, spec, l, e);
 }
 
 void sandbox_host_launch_fini(struct sandbox_launch *l) {

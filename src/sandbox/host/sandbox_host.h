@@ -1,23 +1,20 @@
 #pragma once
-/*
- * What a server has of the sandbox: its own executable to start launchers from, what this host can
- * enforce, and how a start that is to be confined becomes one of a launcher
- * (sandbox/host/launcher.h).
- */
+/* The server's side of sandboxes: what this host can enforce, and how the start of a confined
+ * command becomes the start of a launcher (sandbox/host/launcher.h). */
 
 #include "proc/child.h"
 #include "sandbox/host/backend.h"
 
-#define SANDBOX_PROCESSES 2    /* that a launch adds to a command: the launcher and init */
-#define SANDBOX_PROBE_MS 1000  /* between looks at a host that can enforce nothing */
-#define SANDBOX_AGAIN_MS 60000 /* the same for one that can enforce something, but not all */
+#define SANDBOX_PROCESSES 2    /* added to a command: the launcher and init */
+#define SANDBOX_PROBE_MS 1000  /* between probes of a host that can enforce nothing */
+#define SANDBOX_AGAIN_MS 60000 /* between probes of a host that can enforce some policies */
 
 struct sandbox_host {
     int self; /* launcher_open_self(); negative: it cannot be opened */
     bool inherit_pids;
-    const char *home;       /* of the user, borrowed; NULL: unknown */
-    uint64_t probed;        /* monotonic ms of the last look at the host; 0: never */
-    struct backend backend; /* what that found */
+    const char *home;       /* the user's, borrowed; NULL: unknown */
+    uint64_t probed;        /* monotonic ms of the last probe; 0: never */
+    struct backend backend; /* its result */
     int network;            /* an empty network namespace for sandboxes to share; -1: none */
     bool network_tried;
 };
@@ -26,13 +23,14 @@ struct sandbox_host {
 void sandbox_host_init(struct sandbox_host *h, bool inherit_pids, const char *home);
 void sandbox_host_fini(struct sandbox_host *h);
 
-/* What this host can enforce. Looks when first asked, and again as long as that is not all. */
+/* What this host can enforce. Probes at the first call, and again as long as the host cannot
+ * enforce everything. */
 const struct backend *sandbox_host_backend(struct sandbox_host *h);
 
-/* Whether it can enforce every policy, not just some. */
+/* Whether this host can enforce every policy. */
 bool sandbox_host_is_full(struct sandbox_host *h);
 
-/* A start in preparation: the descriptors and the list are owned. */
+/* A launch in preparation; owns the descriptors and the list. */
 struct sandbox_launch {
     struct child_launch child;
 };
@@ -50,12 +48,13 @@ MUST_CHECK int sandbox_host_prepare(struct sandbox_host *h, const struct plan *p
                                     struct rlimit nofile, struct child_spec *spec,
                                     struct sandbox_launch *l, struct err *e);
 
-/* The same for a helper that makes file calls by that plan: `spec` is wholly the launcher's. */
+/* Like sandbox_host_prepare(), for a helper that makes file calls under that plan. Fills in all of
+ * `spec`. */
 MUST_CHECK int sandbox_host_prepare_helper(struct sandbox_host *h, const struct plan *plan,
                                            struct child_spec *spec, struct sandbox_launch *l,
                                            struct err *e);
 
-/* Gives back what is left of it after the start, or without one. */
+/* Frees what the start has not taken over. */
 void sandbox_host_launch_fini(struct sandbox_launch *l);
 
 /* Frees a list in which nothing was noted. NULL is fine. */
