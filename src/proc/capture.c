@@ -14,7 +14,7 @@ void capture_fini(struct capture *c) {
 }
 
 int capture_add(struct capture *c, const char *data, size_t n) {
-    /* Once bytes were left out the head is final, also after a failed allocation. */
+    /* Once the head misses bytes it is final, also after a failed allocation. */
     bool open = c->total == c->head.len;
     c->total += n;
     return open ? buf_put(&c->head, data, MIN(n, c->half - c->head.len)) : 0;
@@ -81,7 +81,7 @@ struct capture_view capture_measure(const struct capture *c, const struct outlog
     return v;
 }
 
-/* Appends what `skip` leaves of a slice, and reduces `skip` by what it took. */
+/* Appends a slice without its first `skip` bytes; reduces `skip` by the bytes left out. */
 static int capture_put_slice(struct buf *b, struct str s, uint64_t *skip) {
     size_t drop = (size_t)MIN(*skip, (uint64_t)s.n);
     *skip -= drop;

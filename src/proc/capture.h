@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Head and tail of one output stream, for process/snapshot: the first and the last bytes, however
- * much lies between and whatever the other streams do.
+ * The first and the last bytes of one output stream, for process/snapshot. Neither the bytes
+ * between nor other streams evict them.
  *
  * The newest bytes of all streams are in the process's outlog anyway. So the tail holds only bytes
  * of this stream that the outlog has evicted, and only while the outlog keeps fewer than `half` of
@@ -14,7 +14,7 @@
 
 struct capture {
     size_t half;
-    uint64_t total;  /* bytes the stream ever had */
+    uint64_t total;  /* bytes of the stream so far */
     struct buf head; /* its first bytes */
     char *tail;      /* ring of `half` bytes, owned; NULL while not needed */
     size_t tail_at;  /* index of the oldest byte */
@@ -27,10 +27,10 @@ void capture_fini(struct capture *c);
 /* Bytes arrived. 0 or -ENOMEM (the head then stays short; counts stay right). */
 MUST_CHECK int capture_add(struct capture *c, const char *data, size_t n);
 
-/* The outlog lets go of `gone` (two slices), and still has `left` bytes of this stream. */
+/* The outlog evicts `gone` (two slices) and keeps `left` bytes of this stream. */
 MUST_CHECK int capture_evicted(struct capture *c, const struct str gone[2], size_t left);
 
-/* Gives back what a stream that has ended does not need. */
+/* Frees memory that an ended stream does not need. */
 void capture_shrink(struct capture *c);
 
 /* Memory held. */
@@ -38,13 +38,13 @@ static inline size_t capture_memory(const struct capture *c) {
     return c->head.cap + (c->tail ? c->half : 0);
 }
 
-/* What a snapshot limited to `max` bytes shows: `head` first bytes and `tail` last ones. */
+/* The part that a snapshot of at most `max` bytes shows: `head` first bytes, `tail` last ones. */
 struct capture_view {
     size_t head, tail;
     uint64_t omitted, total;
 };
 
-/* `log` and `stream` say where the newest bytes are. */
+/* `log` and `stream` hold the newest bytes. */
 struct capture_view capture_measure(const struct capture *c, const struct outlog *log,
                                     enum outlog_stream stream, size_t max);
 

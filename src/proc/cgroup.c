@@ -43,7 +43,7 @@ static char *cgroup_read_line(const char *path, const char *prefix) {
     return found;
 }
 
-/* Whether word stands in a blank-separated list. */
+/* Whether a blank-separated list has the word. */
 static bool cgroup_lists(const char *list, const char *word) {
     size_t n = strlen(word);
     for (const char *p = list; (p = strstr(p, word)) != NULL; p += n) {
@@ -84,7 +84,7 @@ static int cgroup_step_down(const char *base) {
         return -errno;
     int r = 1;
     for (int tries = 0; r > 0 && tries < CGROUP_TRIES; tries++)
-        r = cgroup_move_all(base, leaf); /* again: some fork meanwhile */
+        r = cgroup_move_all(base, leaf); /* again: some forked meanwhile */
     return MIN(r, 0);
 }
 

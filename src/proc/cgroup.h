@@ -1,11 +1,11 @@
 #pragma once
 /*
- * Cgroups v2, where a subtree is delegated to the server: one child cgroup per limited command.
+ * Cgroups v2: one child cgroup per limited command, if a subtree is delegated to the server.
  *
- * At the first use the server looks for its own cgroup, checks which controllers it may pass on,
- * moves what is in it (itself and the commands that run) to a leaf, since a cgroup with controllers
- * in use has no processes of its own, and switches them on. Any failure means "no cgroups here",
- * never an error of the server.
+ * At the first use the server finds its own cgroup and the controllers it may pass on. A cgroup
+ * with controllers in use has no processes of its own: the server moves itself and its commands to
+ * a leaf, then enables the controllers. Any failure means "no cgroups here", never an error of the
+ * server.
  */
 
 #include "base/util.h"
@@ -28,7 +28,7 @@ struct cgroup {
     char *dir; /* owned */
 };
 
-/* Looks once; `mount` is normally "/sys/fs/cgroup", `self` "/proc/self/cgroup". */
+/* Probes once; `mount` is normally "/sys/fs/cgroup", `self` "/proc/self/cgroup". */
 void cgroup_probe(struct cgroup_host *h, const char *mount, const char *self);
 void cgroup_host_fini(struct cgroup_host *h);
 
@@ -38,7 +38,7 @@ MUST_CHECK int cgroup_make(struct cgroup_host *h, struct cgroup *g);
 /* Writes a number to one of its files. 0 or -errno. */
 MUST_CHECK int cgroup_set(const struct cgroup *g, const char *file, int64_t value);
 
-/* Opens cgroup.procs for writing: who writes "0" to it joins. A descriptor (CLOEXEC) or -errno. */
+/* Opens cgroup.procs: a process that writes "0" to it joins. A descriptor (CLOEXEC) or -errno. */
 int cgroup_open_procs(const struct cgroup *g);
 
 /* Removes it; its processes must be gone. Harmless on an empty one. */

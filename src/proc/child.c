@@ -78,7 +78,7 @@ static void child_host_on_wake(struct loop_io *io, uint32_t events) {
     }
 }
 
-/* A launcher that has lost its supervisor cleans up after itself, and is left the time to do so. */
+/* A launcher that lost its supervisor cleans up after itself: gives it time to do so. */
 static void child_host_note_launcher(struct child_host *s, const struct supervisor *sup) {
     if (sup->placeholders != NULL && atomic_load(&sup->placeholders->launcher) > 0)
         s->launchers[s->next_launcher++ % CHILD_LAUNCHERS] =
@@ -152,7 +152,7 @@ void child_host_hunt(struct child_host *s) {
 }
 
 int child_host_init(struct child_host *s, struct loop *loop, struct rlimit nofile) {
-    /* Orphans of a killed supervisor come to us; told from children we were started with. */
+    /* Orphans of a killed supervisor become our children, beside those we were started with. */
     bool has_children = waitid(P_ALL, 0, NULL, WEXITED | WNOHANG | WNOWAIT) == 0;
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     *s = (struct child_host){.loop = loop, .nofile = nofile, .wake_fd = -1};
@@ -181,7 +181,7 @@ void child_host_fini(struct child_host *s) {
 
 /* -- starting -- */
 
-/* Both sides of the command's descriptors while a start is being put together. */
+/* Both sides of the command's descriptors during a start. */
 struct child_ends {
     int child[3];
     struct child_fds ours;
@@ -260,7 +260,7 @@ static pid_t child_clone(struct supervisor *sup) {
 
 static void child_fill(struct supervisor *sup, struct child_host *s, const struct child_spec *spec,
                        const int child[3]) {
-    /* Not `*sup = ...`: the struct ends in stacks that nobody needs zeroed. */
+    /* Not `*sup = ...`: the struct ends in stacks that need no zeros. */
     memset(sup, 0, offsetof(struct supervisor, path));
     sup->server = getpid();
     memcpy(sup->fds, child, sizeof sup->fds);
@@ -325,7 +325,7 @@ void child_signal(struct child *c, int signo) {
 void child_ask_to_end(struct child *c) {
     if (c->sup == NULL)
         return;
-    if (c->sup->launcher < 0) /* a launcher is not the command */
+    if (c->sup->launcher < 0) /* a launcher must not get the command's signals */
         child_signal(c, SIGTERM);
     atomic_fetch_or(&c->sup->kill, SUPERVISOR_TERM_REST);
     kill(c->pid, SIGUSR1);

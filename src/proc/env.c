@@ -45,7 +45,7 @@ static size_t env_char_len(const char *p, size_t n) {
     return len;
 }
 
-/* Whether the characters at *p and *i are the same but for case; then both move on. */
+/* Whether the characters at *p and *i are equal but for case; then both move on. */
 static bool env_same_char(struct str pattern, size_t *p, struct str name, size_t *i) {
     uint32_t a = (unsigned char)pattern.p[*p], b = (unsigned char)name.p[*i];
     if (a < 0x80 && b < 0x80 && tolower((int)a) != tolower((int)b))
@@ -59,10 +59,10 @@ static bool env_same_char(struct str pattern, size_t *p, struct str name, size_t
     return true;
 }
 
-/* The match itself; *steps goes down with the work, and at 0 nothing matches any more. */
+/* Like env_match(); counts *steps down, and at 0 nothing matches any more. */
 static bool env_match_within(struct str pattern, struct str name, uint64_t *steps) {
     size_t p = 0, i = 0;
-    size_t star = SIZE_MAX, mark = 0; /* last `*` and where its run ends so far */
+    size_t star = SIZE_MAX, mark = 0; /* the last `*`, and the end of its run so far */
     while (i < name.n) {
         if (*steps == 0)
             return false;
@@ -119,7 +119,7 @@ static bool env_is_secret(struct str name) {
            env_match(STR_LIT("*TOKEN*"), name);
 }
 
-/* Names that never reach a command, wherever they come from. */
+/* Names that never reach a command, from no source. */
 static bool env_is_restricted(struct str name) {
     static const char *const any_case[] = {
         "CODEX_EXEC_SERVER_NOISE_AUTH_TOKEN", "NODE_REPL_AUTH_TOKEN",

@@ -1,5 +1,5 @@
 #pragma once
-/* The environment of a new process: what is inherited, filtered, set and injected. */
+/* Builds the environment of a command: inherits, filters, sets and injects variables. */
 
 #include "base/arena.h"
 #include "json/json.h"
@@ -19,12 +19,12 @@ struct env_request {
     const struct env_policy *policy; /* NULL: exactly `env` */
     const struct json_node *env;     /* map of strings */
     struct str thread_id;            /* p NULL = none */
-    bool no_thread_id;               /* none is to be there, wherever it comes from */
+    bool no_thread_id;               /* remove a thread id from every source */
     struct str tool_call_id;         /* p NULL = none */
-    const char *shell;               /* added as SHELL when that is missing; NULL = never */
+    const char *shell;               /* added as SHELL if there is none; NULL = never */
 };
 
-#define ENV_MATCH_STEPS 500000 /* characters compared to patterns for one start, at most */
+#define ENV_MATCH_STEPS 500000 /* most characters compared with patterns in one start */
 
 /*
  * Builds the "NAME=VALUE" array, sorted by name, NULL-terminated, in the arena. `inherited` is the
@@ -37,5 +37,5 @@ MUST_CHECK int env_build(struct arena *a, const struct env_request *r, char *con
 /* Whether `name` matches a pattern: the whole name, case ignored, `*` any run, `?` one. */
 bool env_match(struct str pattern, struct str name);
 
-/* The value of `name` in such an array, or NULL. */
+/* The value of `name` in an array of "NAME=VALUE", or NULL. */
 const char *env_get(char *const *envp, const char *name);

@@ -1,12 +1,13 @@
 #pragma once
 /*
- * Commands that write faster than anybody reads. Where the scheduler gives each session its share
- * (autogroup), such a command weighs as much as the whole server, and a few of them make everybody
- * else wait. So while more than FLOOD_FREE commands flood, their sessions get smaller shares, which
- * costs nothing on a machine with time to spare. A share is put back when the flood is over.
+ * Commands that write faster than clients read. Where the scheduler gives each session a share
+ * (autogroup), such a command weighs as much as the whole server, and a few of them starve all
+ * others. So while more than FLOOD_FREE commands flood, their sessions get smaller shares; on a
+ * machine with idle CPUs that costs nothing. After the flood a session gets its share back.
  *
- * A flood: FLOOD_BYTES or more in each of two windows in a row. Its end: less than a quarter of
- * that in a window. Where there are no such shares, or they cannot be set, nothing happens.
+ * A flood begins with FLOOD_BYTES or more in each of two consecutive windows. It ends with less
+ * than a quarter of that in a window. Without autogroup, or without the right to set shares,
+ * nothing happens.
  */
 
 #include "loop/loop.h"
@@ -21,13 +22,13 @@
 
 struct flood {
     struct loop *loop;
-    size_t *floods;          /* of the server at this time; borrowed */
-    struct loop_timer timer; /* running during a flood, or until the share is put back */
-    pid_t supervisor;        /* of the command: an unreaped child of ours; 0 = none */
-    pid_t session;           /* of the command; 0: any below the supervisor that is not ours */
+    size_t *floods;          /* counter of the server's floods; borrowed */
+    struct loop_timer timer; /* runs during a flood, and until the share is restored */
+    pid_t supervisor;        /* the command's, an unreaped child of the server; 0 = none */
+    pid_t session;           /* the command's; 0: any below the supervisor but the server's own */
     uint64_t since;          /* begin of the window */
     size_t bytes;            /* of the window */
-    bool before;             /* the window before was one of a flood */
+    bool before;             /* the previous window was a flood */
     bool active;             /* counted in *floods */
     bool lowered;
     bool useless; /* the share cannot be set */
@@ -41,5 +42,5 @@ void flood_begin(struct flood *f, pid_t supervisor, pid_t session);
 /* The command has written n bytes. */
 void flood_add(struct flood *f, size_t n);
 
-/* The supervisor ends or has ended, and so has everything below it. Harmless twice. */
+/* The supervisor and all processes below it end or have ended. Harmless twice. */
 void flood_end(struct flood *f);

@@ -38,7 +38,7 @@ static int limits_refuse(enum limits_kind k, const char *why, struct err *e) {
                    limits_name(k), why);
 }
 
-/* Those a cgroup enforces, where its controller is there. */
+/* Limits that a cgroup enforces if it has the controller. */
 static const struct {
     enum limits_kind kind;
     enum cgroup_controller controller;
@@ -49,7 +49,7 @@ static const struct {
     {LIMITS_CPU_WEIGHT, CGROUP_CPU, "cpu.weight"},
 };
 
-/* Puts into a cgroup what one can enforce; *done gets a bit per limit taken care of. */
+/* Makes a cgroup for the limits that it can enforce; *done gets a bit for each. */
 static int limits_plan_cgroup(const struct limits *l, struct cgroup_host *h, struct cgroup *g,
                               struct limits_steps *out, unsigned *done, struct err *e) {
     int r = 0;
@@ -97,7 +97,7 @@ static bool limits_privileged(void) {
     return getuid() == 0 || (syscall(SYS_capget, &head, data) == 0 && data[0].effective & exempt);
 }
 
-/* What is left after the cgroup, by the command's own process. */
+/* Plans the limits that no cgroup enforces as steps of the command's own process. */
 static int limits_plan_process(const struct limits *l, unsigned done, struct limits_steps *out,
                                struct err *e) {
     if (l->given[LIMITS_CPU_WEIGHT] && !(done & 1u << LIMITS_CPU_WEIGHT))

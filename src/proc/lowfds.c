@@ -24,7 +24,7 @@ static bool lowfds_fill(struct lowfds *s, int limit) {
     return fd >= 0;
 }
 
-/* Whether none of the numbers is in use already, by what we were started with. */
+/* Whether all numbers of the sets are free; the server may have been started with some. */
 static bool lowfds_vacant(int first) {
     for (int fd = first; fd < first + LOWFDS_COUNT; fd++) {
         if (fcntl(fd, F_GETFD) >= 0)

@@ -1,8 +1,8 @@
 #pragma once
 /*
- * The retained output of one process: the newest chunks, whole, of all streams together, in the
- * order of their sequence numbers. Bytes live in one ring that grows by doubling up to the cap, so
- * a quiet process costs little; chunk records live in a second ring.
+ * The retained output of one process: the newest whole chunks of all streams, in the order of their
+ * sequence numbers. Bytes live in one ring that doubles up to the cap, so a quiet process costs
+ * little; chunk records live in a second ring.
  * Maxima: `cap` bytes (at least OUTLOG_CAP_MIN) and OUTLOG_CHUNKS_MAX records of 24 bytes.
  */
 
@@ -40,21 +40,23 @@ struct outlog {
     size_t chunks_cap;
     size_t first, count;                 /* index of the oldest record, number of records */
     size_t stream_bytes[OUTLOG_STREAMS]; /* retained, by stream */
-    outlog_evict_fn *evict;              /* told of evictions; NULL = nobody */
+    outlog_evict_fn *evict;              /* hears of evictions; NULL = nobody */
 };
 
 /* An empty log that retains at most `cap` bytes. Allocates nothing. */
 void outlog_init(struct outlog *l, size_t cap);
 
-/* Drops everything and gives the memory back; later chunks can still be appended. */
+/* Drops everything and frees the memory; the log can still take chunks. */
 void outlog_fini(struct outlog *l);
 
-/* Appends a chunk (0 < n <= OUTLOG_CHUNK_MAX), evicting the oldest ones as needed. 0 or -ENOMEM
- * (then the chunk is not retained; the log stays consistent). */
+/*
+ * Appends a chunk (0 < n <= OUTLOG_CHUNK_MAX); evicts the oldest ones as needed. 0 or -ENOMEM: the
+ * chunk is not retained, the log stays consistent.
+ */
 MUST_CHECK int outlog_append(struct outlog *l, uint64_t seq, enum outlog_stream stream,
                              const char *data, size_t n);
 
-/* Gives back ring space beyond what is retained; for a process that will write no more. */
+/* Frees unused ring space; for a process that writes no more. */
 void outlog_shrink(struct outlog *l);
 
 /* Memory held. */

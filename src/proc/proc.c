@@ -57,7 +57,7 @@ static bool proc_streams_open(const struct proc *p) {
     return p->out[0].io.fd >= 0 || p->out[1].io.fd >= 0;
 }
 
-/* A held process is not watched at all: a hang-up would be reported even with nothing wanted. */
+/* Unwatches a held process: epoll reports a hang-up even if no event is wanted. */
 static void proc_hold(struct proc *p) {
     for (size_t i = 0; i < ARRAY_LEN(p->out); i++)
         loop_io_del(p->host->loop, &p->out[i].io);
@@ -70,9 +70,9 @@ static bool proc_is_held(const struct proc *p) {
 }
 
 /*
- * The kernel hands out a terminal's output in pieces of about 4 KiB: a few of them are collected.
- * With more the loop would sleep in read() for as long as the kernel takes to bring on each piece,
- * and the command, which gets no further than 12 KiB ahead, would wait until all are encoded.
+ * The kernel hands out a terminal's output in pieces of about 4 KiB; a chunk collects a few. With
+ * more, the loop would sleep in read() while the kernel prepares each piece. The command, which
+ * gets at most 12 KiB ahead, would wait until all are encoded.
  */
 static ssize_t proc_read_fd(const struct proc *p, int fd) {
     size_t have = 0;
@@ -93,7 +93,7 @@ static size_t proc_stream_read(struct proc *p, struct proc_stream *s) {
     ssize_t n = proc_read_fd(p, s->io.fd);
     if (n < 0 && errno == EAGAIN)
         return 0;
-    if (n <= 0) { /* end of file; EIO is how a terminal says it */
+    if (n <= 0) { /* end of file; a terminal reports it as EIO */
         proc_stream_end(p, s);
         return 0;
     }
@@ -130,7 +130,7 @@ static void proc_on_readable(struct loop_io *io, uint32_t events) {
     proc_check_closed(p);
 }
 
-/* What the common log evicts may still belong to the tail of its stream. */
+/* A chunk that the common log evicts may still belong to the tail of its stream. */
 static void proc_on_evict(struct outlog *l, const struct outlog_chunk *c) {
     struct proc *p = container_of(l, struct proc, log);
     struct proc_stream *s = &p->out[c->stream == OUTLOG_STDERR];
@@ -166,7 +166,7 @@ void proc_flow_open(struct proc_flow *g) {
     if (!g->closed)
         return;
     g->closed = false;
-    /* Delivering may close the gate again; those that are left stay held. */
+    /* Delivery may close the gate again; the remaining processes stay held. */
     for (struct list *n; !g->closed && (n = list_first(&g->held)) != NULL;) {
         struct proc *p = list_entry(n, struct proc, held_node);
         list_remove(n);
@@ -186,7 +186,7 @@ static void proc_stdin_end(struct proc *p) {
     stdinq_drop(&p->stdinq);
 }
 
-/* Watches for room only while something waits: a broken pipe would be reported for ever. */
+/* Watches for room only while input waits: epoll would report a broken pipe for ever. */
 static void proc_stdin_watch(struct proc *p) {
     if (p->stdinq.count == 0)
         loop_io_del(p->host->loop, &p->in);
@@ -205,7 +205,7 @@ static void proc_on_writable(struct loop_io *io, uint32_t events) {
         p->ops->stdin_room(p);
 }
 
-/* Writes or queues, whatever waits already. 0 or -ENOMEM. */
+/* Writes or queues, even beyond the limit of the queue. 0 or -ENOMEM. */
 static int proc_put_stdin(struct proc *p, const char *data, size_t n) {
     int r = stdinq_write(&p->stdinq, p->in.fd, data, n);
     if (r == -EPIPE) {
@@ -278,7 +278,7 @@ static void proc_check_closed(struct proc *p) {
     p->ops->closed(p, p->closed_seq);
 }
 
-/* Reads what was readable when the leader was reaped, then numbers `exited`. */
+/* Reads the output that was there when the leader was reaped, then numbers `exited`. */
 static void proc_finish_exit(struct proc *p) {
     for (size_t got = 1; got > 0 && p->drain_left > 0;) {
         got = 0;
@@ -301,7 +301,7 @@ static void proc_finish_exit(struct proc *p) {
     proc_check_closed(p);
 }
 
-/* What the supervisor knows of the leader's end. */
+/* The leader's end as the supervisor saw it. */
 static struct child_end proc_reaped_end(const struct proc *p) {
     const struct supervisor *s = p->child.sup;
     return (struct child_end){s->status, s->usage, resources_peak_counts(&s->usage)};
@@ -343,7 +343,7 @@ static void proc_running(struct proc *p) {
         log_error("out of memory: a process runs without its time limit");
 }
 
-/* A sandboxed command is in a session of its own: the sandbox's init passes signals on. */
+/* A sandboxed command has a session of its own: the sandbox's init passes signals on. */
 static void proc_send_signal(struct proc *p, int signo) {
     const char byte = (char)signo;
     if (p->report == NULL)
@@ -352,7 +352,7 @@ static void proc_send_signal(struct proc *p, int signo) {
         (void)!send(p->channel.fd, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* The command runs: its launcher has said so, or exec of an unconfined one has succeeded. */
+/* The command runs: its launcher reported it, or exec of an unconfined one succeeded. */
 static void proc_confirm(struct proc *p) {
     proc_running(p);
     p->ops->started(p, 0);
@@ -360,21 +360,21 @@ static void proc_confirm(struct proc *p) {
         proc_signal(p, p->early_signal);
 }
 
-/* It could not be started; whatever of it runs is killed. */
+/* The start failed: kills the processes that it made. */
 static void proc_refuse(struct proc *p, int error) {
     proc_close_channel(p);
     child_kill(&p->child, false);
     p->ops->started(p, error);
 }
 
-/* The launcher's word for the command's end: what is left to do there concerns nobody outside. */
+/* The launcher reports the command's end: nobody outside waits for the rest of its work. */
 static void proc_hear_end(struct proc *p) {
     struct child_end end;
     int r = p->ended_by(p->channel.fd, &end);
     if (r > 0)
         proc_leader_ended(p, end);
     else if (r < 0)
-        loop_io_del(p->host->loop, &p->channel); /* a hang-up is always reported */
+        loop_io_del(p->host->loop, &p->channel); /* epoll always reports a hang-up */
 }
 
 /* News from the launcher: the outcome of the start, and then the end. */
@@ -394,14 +394,14 @@ static void proc_on_channel(struct loop_io *io, uint32_t events) {
     }
 }
 
-/* The launcher was executed, which says nothing of the command. */
+/* The launcher runs; whether the command does is still open. */
 static void proc_await_launch(struct proc *p) {
     int r = loop_io_add(p->host->loop, &p->channel, EPOLLIN);
     if (r < 0)
         proc_refuse(p, -r);
 }
 
-/* The launcher has ended, and all it started with it. Its last word may not have been heard yet. */
+/* The launcher and its tree have ended. Its last message may still be unread. */
 static void proc_launcher_ended(struct proc *p) {
     if (p->reaped)
         return;
@@ -455,14 +455,14 @@ static void proc_on_spawn(struct child *c) {
 static void proc_on_force_close(struct loop_timer *t) {
     struct proc *p = container_of(t, struct proc, force_timer);
     uint64_t again = PROC_FORCE_AGAIN_MS * LOOP_MS;
-    /* What still dies, or forks, is waited for; what hangs in the kernel is not. */
+    /* Waits for processes that die or fork, not for those that hang in the kernel. */
     if (child_is_killing(&p->child) && loop_timer_set(p->host->loop, t, again) == 0)
         return;
     p->force_close = true;
     proc_check_closed(p);
 }
 
-/* Kills all there is; `closed` follows, whoever holds on to the streams. */
+/* Kills the whole tree; `closed` follows, even if another process holds the streams. */
 static void proc_force(struct proc *p) {
     if (p->terminated)
         return;
@@ -477,7 +477,7 @@ static void proc_force(struct proc *p) {
 static void proc_on_grace(struct loop_timer *t) {
     struct proc *p = container_of(t, struct proc, grace_timer);
     if (p->abandoned || p->state == PROC_CLOSED) {
-        child_kill(&p->child, false); /* only leftovers are there */
+        child_kill(&p->child, false); /* only descendants are left */
         return;
     }
     proc_force(p);
@@ -568,7 +568,7 @@ void proc_abandon(struct proc *p, bool kill, bool spare_setsid) {
     p->gate = NULL;
     loop_timer_del(p->host->loop, &p->force_timer);
     loop_timer_del(p->host->loop, &p->timeout_timer);
-    if (kill) /* else what survived a SIGTERM still has its time */
+    if (kill) /* else survivors of a SIGTERM keep their grace period */
         loop_timer_del(p->host->loop, &p->grace_timer);
     list_remove(&p->held_node);
     proc_close_channel(p);

@@ -6,12 +6,12 @@
  *       └── exec failed: the owner hears of it and drops the process
  *
  * Events (output, exited, closed) share one counter that starts at 1 and has no gaps, and reach the
- * owner in that order. Before `exited` takes its number, what was readable when the leader was
- * reaped is read (at most PROC_DRAIN_MAX bytes).
+ * owner in that order. Output that was readable when the leader was reaped comes before `exited`
+ * (at most PROC_DRAIN_MAX bytes).
  *
- * Slow client rule: a process is read only while its gate is open. A closed gate (the owner's
- * connection has PROC output queued up to its mark) leaves bytes in the kernel's pipe and so stalls
- * the command; nothing is dropped, the order stays, other gates are not affected.
+ * Slow client rule: the server reads a process only while its gate is open. It closes the gate
+ * while the owner's connection has output queued up to a mark. Bytes then stay in the kernel's pipe
+ * and stall the command. Nothing is dropped, the order stays, other gates are not affected.
  */
 
 #include "proc/capture.h"
@@ -23,12 +23,12 @@
 #define PROC_DRAIN_MAX (1024 * 1024) /* read between the leader's end and `exited` */
 #define PROC_PIPE_SIZE (256 * 1024)  /* asked of the kernel for a busy pipe; more is slower */
 #define PROC_ROUND_MAX (128 * 1024)  /* read from one stream per turn of the loop */
-#define PROC_TTY_ENOUGH (16 * 1024)  /* bytes of a terminal that make a chunk */
-#define PROC_FORCE_CLOSE_MS 1000     /* then a killed process is closed, even if it cannot die */
-#define PROC_FORCE_AGAIN_MS 50       /* but not while its supervisor is still killing */
-#define PROC_GRACE_MS 2000           /* between SIGTERM and SIGKILL unless said otherwise */
+#define PROC_TTY_ENOUGH (16 * 1024)  /* bytes of a terminal that are collected for a chunk */
+#define PROC_FORCE_CLOSE_MS 1000     /* until a killed process counts as closed, dead or not */
+#define PROC_FORCE_AGAIN_MS 50       /* more, while its supervisor is still killing */
+#define PROC_GRACE_MS 2000           /* default time between SIGTERM and SIGKILL */
 
-/* What all processes of a server share. */
+/* Shared by all processes of a server. */
 struct proc_host {
     struct loop *loop;
     struct child_host children;
@@ -53,9 +53,9 @@ void proc_flow_open(struct proc_flow *g);
 
 struct proc;
 
-/* What the owner hears. */
+/* Callbacks of the owner. */
 struct proc_ops {
-    /* 0, or the errno of the failed start; p->refusal says more when its code is set. */
+    /* 0, or the errno of the failed start; p->refusal has the text if its code is set. */
     void (*started)(struct proc *p, int error);
     void (*output)(struct proc *p, uint64_t seq, enum outlog_stream stream, const char *data,
                    size_t n);
@@ -81,29 +81,29 @@ struct proc {
     struct proc_flow *gate; /* borrowed; NULL = always open */
     struct list held_node;
     struct child child;
-    struct loop_io channel; /* to the launcher of a sandboxed one; fd -1 = none, or gone */
+    struct loop_io channel; /* to the launcher of a sandboxed command; fd -1 = none, or gone */
     int (*report)(int channel, struct err *e); /* child_launch.report; NULL: not sandboxed */
     int (*ended_by)(int channel, struct child_end *end); /* child_launch.ended */
     struct err refusal;                                  /* why the launcher could not start it */
     enum proc_state state;
     bool tty, has_stdin;
     bool terminated;     /* killed on request */
-    bool timed_out;      /* its time was up */
-    bool stdin_closing;  /* stdin ends when what is queued was written */
+    bool timed_out;      /* its own timeout ended it */
+    bool stdin_closing;  /* stdin ends after the queued input */
     bool exit_pending;   /* leader reaped, `exited` not yet numbered */
-    bool force_close;    /* streams need not end by themselves */
-    bool abandoned;      /* only `gone` is of interest */
+    bool force_close;    /* do not wait for the streams to end */
+    bool abandoned;      /* the owner only waits for `gone` */
     bool reaped;         /* the leader has ended: exit_code, signal, usage are set */
     pid_t pid;           /* of the leader, from PROC_RUNNING on */
     int exit_code;       /* from PROC_EXITED on */
-    int signal;          /* that killed the leader, or 0 */
+    int signal;          /* the one that killed the leader, or 0 */
     int early_signal;    /* to send once it runs, or 0 */
-    struct rusage usage; /* of the leader and what it waited for; from PROC_EXITED on */
+    struct rusage usage; /* of the leader and the children it awaited; from PROC_EXITED on */
     uint64_t started;    /* loop time of the exec, nanoseconds */
     uint64_t ended;      /* loop time of the leader's end */
     int64_t started_ms;  /* Unix time of the exec, milliseconds */
-    bool peak_known; /* until exec a command counts the server's memory: below, nothing is known */
-    uint64_t next_seq;               /* number the next event takes */
+    bool peak_known;     /* usage.ru_maxrss is the command's own (resources_peak_counts()) */
+    uint64_t next_seq;   /* number of the next event */
     uint64_t exited_seq, closed_seq; /* numbers of those events; 0 = not yet */
     size_t drain_left;
     struct proc_stream out[2];
@@ -117,41 +117,41 @@ struct proc {
     uint64_t timeout_ms;             /* of timeout_timer, from the exec on; 0 = none */
 };
 
-/* Prepares *p. `retain` bytes of output are kept. */
+/* Prepares *p to keep `retain` bytes of output. */
 void proc_init(struct proc *p, struct proc_host *h, const struct proc_ops *ops,
                struct proc_flow *gate, size_t retain);
 
 /* Starts it; 0 or -errno. ops->started follows, never before this returns. */
 MUST_CHECK int proc_start(struct proc *p, const struct child_spec *spec);
 
-/* Begins to read output; call when the answer to the start is on its way. */
+/* Begins to read output. Call after queueing the answer to the start. */
 void proc_begin_output(struct proc *p);
 
 /*
- * Input: 0 accepted (written, queued, or discarded because nobody reads); -EAGAIN the queue is full
- * (ops->stdin_room follows); -ENOTCONN it has no stdin; -ECANCELED terminated; -ENOMEM.
+ * Takes input. 0: accepted (written, queued, or discarded because nobody reads); -EAGAIN: the queue
+ * is full (ops->stdin_room follows); -ENOTCONN: no stdin; -ECANCELED: terminated; -ENOMEM.
  */
 MUST_CHECK int proc_write(struct proc *p, const char *data, size_t n);
 
-/* Sends a signal to the process group while the leader lives; one sent too early waits for exec. */
+/* Sends a signal to the process group while the leader lives; an early one waits for exec. */
 void proc_signal(struct proc *p, int signo);
 
-/* Asks it, and what it left or will leave behind, to end: SIGTERM. */
+/* Sends SIGTERM to it and to the orphans that it left or will leave. */
 void proc_ask_to_end(struct proc *p);
 
 /*
- * Kills it and all its descendants, if the leader lives: at once, or (grace_ms > 0) with SIGTERM to
- * its group first and SIGKILL to all that is left after that time. Whether it was running.
+ * If the leader lives, kills it and all its descendants: at once, or (grace_ms > 0) with SIGTERM to
+ * its group first and SIGKILL to the rest after that time. Whether it was running.
  */
 bool proc_terminate(struct proc *p, uint64_t grace_ms);
 
 /*
- * Ends its stdin after what was accepted: a pipe is closed, a terminal gets its end-of-file
- * character. 0; -ENOTCONN it has none (any more); -ECANCELED terminated; -ENOMEM.
+ * Ends its stdin after the accepted input: closes a pipe, or sends a terminal its end-of-file
+ * character. 0; -ENOTCONN: no stdin, or none any more; -ECANCELED: terminated; -ENOMEM.
  */
 MUST_CHECK int proc_close_stdin(struct proc *p);
 
-/* Whether that many more chunks of input would be taken (also when they would be thrown away). */
+/* Whether it would take that many more chunks of input, even to discard them. */
 bool proc_stdin_has_room(const struct proc *p, size_t chunks);
 
 /* Sets the size of its terminal. 0, -ENOTTY, or -errno. */
@@ -169,13 +169,12 @@ static inline bool proc_is_gone(const struct proc *p) {
 }
 
 /*
- * Gives up interest: closes the streams, frees retained output and input. With `kill` everything it
- * started is killed (`spare_setsid`: but what left its session). ops->gone follows, unless it is
- * gone.
+ * Closes the streams and frees retained output and input. `kill` also kills its whole tree, but
+ * `spare_setsid` spares processes that left its session. ops->gone follows, unless it is gone.
  */
 void proc_abandon(struct proc *p, bool kill, bool spare_setsid);
 
-/* Frees what an abandoned or never started process holds. */
+/* Frees the memory of an abandoned or never started process. */
 void proc_fini(struct proc *p);
 
 /* "SIGKILL" form of a signal number, to dst. */

@@ -29,13 +29,13 @@ static uint64_t resources_peak_of(pid_t pid) {
 
 bool resources_peak_counts(const struct rusage *u) {
     struct rusage own;
-    /* Ours includes what our own parent had before our exec: cheap, and enough when it is less. */
+    /* Our own peak includes our parent's before our exec: a cheap test that decides most cases. */
     if (getrusage(RUSAGE_SELF, &own) == 0 && u->ru_maxrss > own.ru_maxrss)
         return true;
     return (uint64_t)u->ru_maxrss * 1024 > resources_peak_of(getpid());
 }
 
-/* Times and peak of a leader that runs; times of what it waited for count too. */
+/* Times and peak of a running leader, with the times of children that it awaited. */
 static void resources_now(const struct proc *p, struct resources *r) {
     char text[4096];
     unsigned long user, sys, child_user, child_sys;

@@ -1,5 +1,5 @@
 #pragma once
-/* What a process used. */
+/* CPU time and memory that a process used. */
 
 #include "proc/proc.h"
 
@@ -9,11 +9,11 @@ struct resources {
     bool has_peak; /* peak_bytes is known */
 };
 
-/* So far while it runs, in all when it has exited. */
+/* While it runs the use so far, after its exit the total. */
 struct resources resources_of(const struct proc *p);
 
 /*
- * Whether the peak of a command that ended is its own. Until exec it counts the server's memory, so
- * what is not above the server's peak says nothing.
+ * Whether the peak of an ended command is its own. Until exec it includes the server's memory, so a
+ * peak that is not above the server's says nothing.
  */
 bool resources_peak_counts(const struct rusage *u);

@@ -1,9 +1,9 @@
 #pragma once
 /*
  * Input on its way to a process: a bounded queue in front of a non-blocking descriptor, and the
- * memory of write ids for de-duplication. Maxima: a chunk is taken while fewer than
- * STDINQ_CHUNKS_MAX chunks and STDINQ_BYTES_MAX bytes wait (so at most STDINQ_BYTES_MAX and one
- * chunk); STDINQ_IDS_MAX write ids of 16 bytes, oldest forgotten first.
+ * write ids that it has seen. Maxima: the queue takes a chunk while fewer than STDINQ_CHUNKS_MAX
+ * chunks and STDINQ_BYTES_MAX bytes wait, so it holds at most STDINQ_BYTES_MAX and one chunk;
+ * STDINQ_IDS_MAX write ids of 16 bytes, of which the oldest goes first.
  */
 
 #include "base/list.h"
@@ -16,7 +16,7 @@
 #define STDINQ_BYTES_MAX (1024 * 1024)
 #define STDINQ_IDS_MAX 4096
 
-/* Digest of a write id, made with a key of the server. */
+/* Digest of a write id, keyed by the server. */
 struct stdinq_id {
     uint64_t lo, hi;
 };
@@ -34,25 +34,25 @@ void stdinq_fini(struct stdinq *q);
 
 struct stdinq_id stdinq_digest(const uint8_t key[16], struct str write_id);
 
-/* Whether that id was remembered. */
+/* Whether it has seen that id. */
 bool stdinq_seen(const struct stdinq *q, struct stdinq_id id);
 
 /* Remembers an id. 0 or -ENOMEM. */
 MUST_CHECK int stdinq_remember(struct stdinq *q, struct stdinq_id id);
 
-/* Whether another chunk is taken now. */
+/* Whether it takes no further chunk now. */
 static inline bool stdinq_full(const struct stdinq *q) {
     return q->count >= STDINQ_CHUNKS_MAX || q->bytes >= STDINQ_BYTES_MAX;
 }
 
 /*
- * Takes n bytes (copied): writes to `fd` what it accepts at once when nothing waits, queues the
- * rest. 0; -EPIPE when nobody will ever read (queue dropped); -ENOMEM (nothing was written).
+ * Takes a copy of n bytes: if nothing waits, writes as much as `fd` accepts; queues the rest. 0;
+ * -EPIPE: nobody will ever read, the queue is dropped; -ENOMEM: nothing was written.
  */
 MUST_CHECK int stdinq_write(struct stdinq *q, int fd, const char *data, size_t n);
 
-/* Writes on while fd accepts. 0 (look at q->count), or -EPIPE with the queue dropped. */
+/* Writes while `fd` accepts. 0 (see q->count), or -EPIPE with the queue dropped. */
 MUST_CHECK int stdinq_flush(struct stdinq *q, int fd);
 
-/* Forgets what waits. */
+/* Drops all waiting input. */
 void stdinq_drop(struct stdinq *q);

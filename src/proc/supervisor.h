@@ -5,19 +5,19 @@
  *     server ── supervisor ── command (leader of its own session) ── whatever it starts
  *
  * The supervisor is a "child subreaper": every descendant whose parent dies becomes its child, even
- * after setsid() and double forks. So it can find and kill all of them, and nobody else's. It dies
- * with the server (parent-death signal) after killing everything below it.
+ * after setsid() and double forks. So it can find and kill all of them, and no others. If the
+ * server dies (parent-death signal), it kills everything below it and ends.
  *
- * It is made with clone(CLONE_VM): it shares the server's memory, costs no copy of it and no exec.
+ * clone(CLONE_VM) makes it: it shares the server's memory and needs neither a copy nor an exec.
  * Hence the rules of supervisor.c: no libc call (errno and locks are the server's), no allocation,
- * a fixed stack, state only in `struct supervisor`. Where CLONE_VM is refused (an emulator) a plain
- * fork does the same: the struct lies in MAP_SHARED memory.
+ * a fixed stack, state only in `struct supervisor`. If CLONE_VM fails (in an emulator) a plain fork
+ * takes its place: the struct lies in MAP_SHARED memory.
  *
  * The two sides talk through the struct: the supervisor stores `phase` and wakes the server by
  * writing its pid (a pid_t) to `wake_fd`; the server stores `kill` and wakes the supervisor with
- * SIGUSR1. Signals to the command's group are sent by the server itself, so that they are there
- * before the request is answered; `signalling` and `reaping` keep the leader's pid from being
- * reused meanwhile (supervisor_signal).
+ * SIGUSR1. The server itself sends signals to the command's group, so that they arrive before it
+ * answers the request; `signalling` and `reaping` prevent the reuse of the leader's pid meanwhile
+ * (supervisor_signal).
  */
 
 #include "base/pathexec.h"
@@ -53,13 +53,13 @@ struct supervisor {
     /* Written by the server before the start, constant afterwards. Strings are borrowed and must
      * stay until the phase has left SUPERVISOR_STARTING. */
     pid_t server;
-    int fds[3]; /* what becomes 0, 1 and 2 of the command */
+    int fds[3]; /* descriptors 0, 1 and 2 of the command */
     int wake_fd;
     bool tty;      /* fds[0] is a terminal to make the controlling one */
-    bool forked;   /* set by supervisor_start(): memory is not shared but for this struct */
-    unsigned keep; /* descriptors from this on are not even copied; 0: all are (lowfds.h) */
+    bool forked;   /* set by supervisor_start(): it shares only this struct with the server */
+    unsigned keep; /* it copies only descriptors below this; 0: all (lowfds.h) */
     const char *program;
-    const char *search; /* PATH to look `program` up in, or NULL to take it as it is */
+    const char *search; /* PATH for the search of `program`; NULL: it is a path */
     char *const *argv;
     char *const *envp;
     const char *cwd;
@@ -78,8 +78,8 @@ struct supervisor {
 
     /* Supervisor to server; valid as `phase` says. */
     _Atomic bool unshared; /* it has descriptors of its own: those it was given may be reused */
-    _Atomic bool stuck; /* of what it was to kill only that is left which cannot be (hunt_down()) */
-    _Atomic bool reaping; /* the leader's pid may be somebody else's from now on */
+    _Atomic bool stuck;    /* only processes that cannot be killed are left (hunt_down()) */
+    _Atomic bool reaping;  /* from now on the leader's pid may belong to another process */
     _Atomic int phase;
     int error;        /* errno of the failed step */
     int failed_limit; /* enum limits_kind that could not be set, or -1 */
