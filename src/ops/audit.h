@@ -3,10 +3,10 @@
  * The audit log: one JSON line per event, appended to a file.
  *
  * The loop never waits for the file. It appends lines to a ring of AUDIT_RING bytes; one thread
- * writes the ring out. While the ring is full lines are dropped and counted, and a line
- * {"ts":..,"event":"dropped","count":N} stands where they are missing. A file that takes nothing (a
- * full disk) is tried again every AUDIT_RETRY_MS; a file that blocks (a FIFO that nobody reads)
- * holds up the thread alone.
+ * writes the ring out. While the ring is full, the log drops and counts lines, and puts
+ * {"ts":..,"event":"dropped","count":N} in their place. If the file takes nothing (a full disk),
+ * the thread retries every AUDIT_RETRY_MS. A file that blocks (a FIFO without a reader) blocks only
+ * the thread.
  */
 
 #include "base/buf.h"
@@ -18,11 +18,11 @@
 
 struct audit {
     struct audit_ring *ring; /* owned; NULL: there is no log */
-    struct buf line;         /* the one being put together */
-    bool bad;                /* it is too long, or memory is short */
+    struct buf line;         /* the line in the making */
+    bool bad;                /* the line is too long, or memory is short */
 };
 
-/* An argv on its way into a line. */
+/* An argv in the making. */
 struct audit_argv {
     struct redact redact;
     size_t room;
@@ -32,22 +32,22 @@ struct audit_argv {
 /* Opens the log. 0, or -errno with e set. */
 MUST_CHECK int audit_open(struct audit *a, const char *path, struct err *e);
 
-/* Writes what is left, in a bounded time. Harmless if there is no log. */
+/* Writes the rest of the ring, in a bounded time. Harmless if there is no log. */
 void audit_close(struct audit *a);
 
-/* The file was moved away: goes on in a new one of the same name. */
+/* After the file was moved away: opens a new one of that name. */
 void audit_reopen(struct audit *a);
 
 /*
- * Whether lines that anybody can cause may be written: they have an eighth of the ring, so that
- * they never take the place of others.
+ * Whether there is room for lines that anybody can cause. They get an eighth of the ring, so that
+ * they never displace others.
  */
 bool audit_has_share(const struct audit *a);
 
-/* Counts a line that could not be made. */
+/* Counts a line that was lost for want of memory. */
 void audit_lost(struct audit *a);
 
-/* Lines that were ever dropped. */
+/* The number of dropped lines so far. */
 uint64_t audit_dropped(const struct audit *a);
 
 static inline bool audit_enabled(const struct audit *a) {
@@ -55,8 +55,8 @@ static inline bool audit_enabled(const struct audit *a) {
 }
 
 /*
- * A line is put together between audit_begin() and audit_end(), in a log that is open. Texts may
- * hold any bytes and are cut at `max`; what is not UTF-8 is replaced. Member names are literals.
+ * Between audit_begin() and audit_end() the caller adds members to a line; the log must be open.
+ * Texts may hold any bytes and are cut at `max`; invalid UTF-8 is replaced. Names are literals.
  */
 void audit_begin(struct audit *a, const char *event);
 void audit_text(struct audit *a, const char *name, struct str value, size_t max);
@@ -65,7 +65,7 @@ void audit_number(struct audit *a, const char *name, int64_t value);
 void audit_flag(struct audit *a, const char *name, bool value);
 void audit_end(struct audit *a);
 
-/* "argv":[..] in such a line, argument by argument: secrets taken out, cut at AUDIT_ARGV_MAX. */
+/* Adds "argv":[..] argument by argument, without secrets, cut at AUDIT_ARGV_MAX. */
 void audit_argv_begin(struct audit *a, struct audit_argv *v);
 void audit_argv_add(struct audit *a, struct audit_argv *v, struct str arg);
 void audit_argv_end(struct audit *a, struct audit_argv *v);

@@ -13,21 +13,21 @@
 #include <time.h>
 
 #define RING_WRITE_MAX (64u << 10)  /* bytes per write(2) */
-#define RING_AGAIN (AUDIT_RING / 4) /* room at which dropping ends: few episodes, not many */
+#define RING_AGAIN (AUDIT_RING / 4) /* room at which dropping ends: few long gaps */
 #define RING_STACK (256u << 10)     /* bytes of stack of the thread */
 #define RING_DROPPED_MAX 128        /* bytes of a line about dropped ones */
 
 struct audit_ring {
-    pthread_mutex_t lock; /* over all but what is the thread's; never held during a system call */
+    pthread_mutex_t lock; /* guards all above `path`; never held during a system call */
     pthread_cond_t news;  /* for the thread */
     pthread_cond_t ended; /* for audit_ring_close() */
     pthread_t thread;
-    uint64_t head, tail; /* bytes ever put, ever written; those between belong to the thread */
-    uint64_t dropped, reported; /* lines; those that a line in the log tells of */
+    uint64_t head, tail;        /* bytes put and written so far; the thread owns those between */
+    uint64_t dropped, reported; /* lines dropped so far, and those that the log has reported */
     bool stop, reopen, finished;
-    bool abandoned; /* the thread frees the ring, should it ever end */
+    bool abandoned; /* the thread frees the ring if it ever ends */
 
-    /* The thread's. */
+    /* Members of the thread. */
     const char *path; /* owned */
     int fd;
     bool torn;    /* the last line lacks its end */
@@ -55,7 +55,7 @@ static void ring_add(struct audit_ring *r, const char *p, size_t n) {
     r->head += n;
 }
 
-/* A line in the place of those that were dropped, once there is room again. */
+/* Once there is room again, puts one line in the place of the dropped ones. */
 static void ring_report_drops(struct audit_ring *r) {
     char line[RING_DROPPED_MAX], now[AUDIT_TIME_LEN + 1];
     if (r->dropped == r->reported || ring_room(r) < RING_AGAIN)
@@ -68,7 +68,7 @@ static void ring_report_drops(struct audit_ring *r) {
     r->reported = r->dropped;
 }
 
-/* Counts the lines that are left and forgets them. */
+/* Drops the remaining lines; returns their number. */
 static uint64_t ring_lose_rest(struct audit_ring *r) {
     uint64_t lines = 0;
     for (; r->tail < r->head; r->tail++)
@@ -122,7 +122,7 @@ uint64_t audit_ring_dropped(struct audit_ring *r) {
 
 /* -- the thread -- */
 
-/* Opened for reading too, a FIFO needs no reader: neither now nor when one goes away. */
+/* Opened for reading as well, a FIFO needs no reader, now or later. */
 static int ring_open_file(const char *path) {
     struct stat st;
     bool fifo = stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
@@ -149,7 +149,7 @@ static void ring_wait_for_retry(struct audit_ring *r) {
         ;
 }
 
-/* Writes a part of what is there; gives up the lock meanwhile. */
+/* Writes a part of the ring, without the lock. */
 static void ring_write(struct audit_ring *r) {
     size_t at = r->tail % AUDIT_RING;
     size_t n = MIN((size_t)(r->head - r->tail), AUDIT_RING - at);
@@ -172,7 +172,7 @@ static void ring_write(struct audit_ring *r) {
         ring_wait_for_retry(r);
 }
 
-/* The rest of a line that began in the old file does not make a line in the new one. */
+/* Skips the rest of a line that began in the old file. */
 static void ring_skip_torn(struct audit_ring *r) {
     while (r->tail < r->head && r->data[r->tail++ % AUDIT_RING] != '\n')
         ;
@@ -303,7 +303,7 @@ void audit_ring_close(struct audit_ring *r) {
     uint64_t lost = finished ? ring_lose_rest(r) : 0;
     pthread_t thread = r->thread;
     pthread_mutex_unlock(&r->lock);
-    if (!finished) { /* it hangs in a system call and ends with the program */
+    if (!finished) { /* the thread hangs in a system call and ends with the program */
         log_error("the audit log was not written to its end in time");
         pthread_detach(thread);
         return;

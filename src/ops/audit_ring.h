@@ -1,8 +1,7 @@
 #pragma once
 /*
- * Lines on their way to a file, and the thread that writes them there (see audit.h). All calls but
- * the thread's own come from one thread, and none of them waits for the file but audit_ring_new()
- * and audit_ring_close().
+ * Lines on their way to a file, and the thread that writes them (see audit.h). One other thread
+ * makes all calls. Only audit_ring_new() and audit_ring_close() wait for the file.
  */
 
 #include "base/err.h"
@@ -10,8 +9,8 @@
 #include <stdint.h>
 
 #define AUDIT_RING (1u << 20) /* bytes that wait to be written */
-#define AUDIT_RETRY_MS 1000   /* between attempts to write to a file that takes nothing */
-#define AUDIT_CLOSE_MS 1000   /* for what is left when the log is closed */
+#define AUDIT_RETRY_MS 1000   /* between attempts if the file takes nothing */
+#define AUDIT_CLOSE_MS 1000   /* for the rest of the ring when the log is closed */
 #define AUDIT_TIME_LEN 24     /* "2026-01-02T03:04:05.678Z" */
 
 struct audit_ring;
@@ -22,23 +21,23 @@ struct audit_ring;
  */
 struct audit_ring *audit_ring_new(const char *path, struct err *e);
 
-/* Gives the thread AUDIT_CLOSE_MS to finish, then gives everything back; NULL is allowed. */
+/* Gives the thread AUDIT_CLOSE_MS to finish, then frees everything; NULL is allowed. */
 void audit_ring_close(struct audit_ring *r);
 
-/* Appends whole lines, each with its end. Dropped and counted as one when there is no room. */
+/* Appends whole lines with their ends. Without room it drops them and counts one. */
 void audit_ring_put(struct audit_ring *r, const char *line, size_t n);
 
-/* Counts a line that could not even be made. */
+/* Counts a line that was lost for want of memory. */
 void audit_ring_drop(struct audit_ring *r);
 
-/* Lets the thread open the file anew by its name; if that fails it goes on with the old one. */
+/* Lets the thread open the file again by its name; if that fails it keeps the old one. */
 void audit_ring_reopen(struct audit_ring *r);
 
 /* Bytes that wait to be written. */
 size_t audit_ring_waiting(struct audit_ring *r);
 
-/* Lines that were ever dropped. */
+/* The number of dropped lines so far. */
 uint64_t audit_ring_dropped(struct audit_ring *r);
 
-/* The time now, UTC, as RFC 3339 has it. */
+/* The present time in UTC, as in RFC 3339. */
 void audit_ring_time(char dst[AUDIT_TIME_LEN + 1]);

@@ -41,7 +41,7 @@ static void metrics_seconds(struct metrics_text *t, const char *name, const char
     METRICS_ADD(t, "%s %.3f\n", name, value);
 }
 
-/* One value of a family whose members differ in one label. */
+/* One value of a family with one label. */
 static void metrics_labelled(struct metrics_text *t, const char *name, const char *label,
                              const char *word, uint64_t value) {
     METRICS_ADD(t, "%s{%s=\"%s\"} %" PRIu64 "\n", name, label, word, value);
@@ -192,7 +192,7 @@ static uint64_t metrics_fds(void) {
     for (const struct dirent *e; (e = readdir(d)) != NULL;)
         n += e->d_name[0] != '.';
     closedir(d);
-    return n - 1; /* without the one just used */
+    return n - 1; /* without the descriptor of this directory */
 }
 
 static double metrics_cpu(void) {

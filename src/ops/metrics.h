@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Figures for an operator. Counters are plain numbers that the loop's thread increments; everything
- * else is gathered when somebody asks (GET /metrics), in Prometheus text format 0.0.4.
+ * Metrics in Prometheus text format 0.0.4. The loop's thread increments plain counters; GET
+ * /metrics gathers everything else.
  */
 
 #include "base/buf.h"
@@ -9,31 +9,31 @@
 
 /* Why a connection or an HTTP request was turned away. */
 enum metrics_refusal {
-    METRICS_ORIGIN,   /* 403: it came from a web page */
+    METRICS_ORIGIN,   /* 403: from a web page */
     METRICS_HOST,     /* 403: /metrics by an unknown name, or from a browser */
     METRICS_AUTH,     /* 401 */
     METRICS_CAPACITY, /* 503: --max-connections */
-    METRICS_USER,     /* a Unix socket, and another user */
+    METRICS_USER,     /* another user on a Unix socket */
     METRICS_REFUSALS
 };
 
 enum metrics_exit { METRICS_SUCCESS, METRICS_FAILURE, METRICS_SIGNAL, METRICS_EXITS };
 
-/* What is counted as it happens; all zero at first. */
+/* Counters; all zero at first. */
 struct metrics {
     uint64_t connections; /* ever accepted */
     uint64_t refused[METRICS_REFUSALS];
     uint64_t starts;         /* commands that ran */
-    uint64_t starts_failed;  /* that could not be run */
-    uint64_t starts_refused; /* that were not even tried */
+    uint64_t starts_failed;  /* commands that did not start */
+    uint64_t starts_refused; /* starts that the server refused */
     uint64_t exits[METRICS_EXITS];
-    uint64_t timeouts; /* of those, by their own time limit */
+    uint64_t timeouts; /* exits by the command's own time limit */
     uint64_t output_bytes, input_bytes;
 };
 
 #define METRICS_STATES 4 /* of enum proc_state */
 
-/* What is looked up when asked for. */
+/* Values gathered for one page. */
 struct metrics_now {
     double uptime, started, cpu; /* seconds; started: Unix time */
     uint64_t connections, attached, detached;
@@ -46,7 +46,7 @@ struct metrics_now {
     uint64_t audit_dropped, log_dropped; /* lines, ever */
 };
 
-/* Adds the figures of the process itself. */
+/* Adds the values of the server's own process. */
 void metrics_look(struct metrics_now *now);
 
 /* Appends the text. 0 or as buf_reserve(). */

@@ -17,7 +17,7 @@ void ops_put_who(struct ops *o, const struct ops_who *who) {
     ops_put_text(&o->audit, "subject", who->subject, OPS_TEXT_MAX);
 }
 
-/* Writes the sums of the refusals that have no line of their own. */
+/* Writes the sums of refusals without a line of their own. */
 static void ops_sum_refusals(struct ops *o) {
     struct audit *a = &o->audit;
     const char *key;

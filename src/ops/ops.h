@@ -1,7 +1,7 @@
 #pragma once
 /*
- * What an operator hears: counters (metrics.h) and the audit log (audit.h). The rooms above count
- * and write their own events here; this one knows none of their types.
+ * What the operator sees: counters (metrics.h) and the audit log (audit.h). The rooms above report
+ * their events here; this room knows none of their types.
  */
 
 #include "loop/loop.h"
@@ -10,20 +10,20 @@
 #include "ops/refusals.h"
 
 #define OPS_TEXT_MAX 1024    /* bytes of a reason, a path or a name */
-#define OPS_SESSION_LOGGED 8 /* characters of a session id that may be logged: the id is a secret */
+#define OPS_SESSION_LOGGED 8 /* characters of a session id that logs show: the id is a secret */
 
 struct ops {
     struct loop *loop;
     struct metrics metrics;
     struct audit audit;
     struct refusals refusals;
-    struct loop_timer refusals_timer; /* running: refusals were counted and not told yet */
+    struct loop_timer refusals_timer; /* runs while counted refusals wait for their line */
 };
 
 /* Who asked for something; borrowed. Each may be NULL or empty. */
 struct ops_who {
     const char *peer;    /* address */
-    const char *session; /* id, of which only OPS_SESSION_LOGGED characters are written */
+    const char *session; /* id; the log gets only OPS_SESSION_LOGGED characters */
     const char *client;  /* name that the client gave */
     const char *subject; /* of the token */
 };
@@ -31,10 +31,10 @@ struct ops_who {
 /* `path` is the audit log, or NULL. 0, or -errno with e set. */
 MUST_CHECK int ops_init(struct ops *o, struct loop *loop, const char *path, struct err *e);
 
-/* Writes what is left, in a bounded time. */
+/* Writes the rest of the log, in a bounded time. */
 void ops_fini(struct ops *o);
 
-/* Adds the members that say who to the line that is being put together. */
+/* Adds the members of `who` to the line in the making. */
 void ops_put_who(struct ops *o, const struct ops_who *who);
 
 /* A connection or an HTTP request was turned away; status 0: without an answer. */

@@ -8,17 +8,17 @@
 
 #define REDACT_HEREDOCS 4    /* here-documents that begin on one line */
 #define REDACT_DELIMITER 64  /* bytes of the word that ends one */
-#define REDACT_URL_MAX 8192  /* bytes of a URL in which an "@" is looked for */
-#define REDACT_INDEX_MAX 256 /* bytes of what stands in brackets behind a name */
+#define REDACT_URL_MAX 8192  /* bytes of a URL searched for an "@" */
+#define REDACT_INDEX_MAX 256 /* bytes of an index in brackets after a name */
 #define REDACT_PEM "-----BEGIN"
 #define REDACT_PEM_END "-----END"
 
-/* A walk over one argument. Text before `copied` was dealt with. */
+/* A walk over one argument. Text before `copied` is done. */
 struct redact_walk {
     struct str s;
     size_t at, copied;
     char quote;  /* the quote we are in, or 0 */
-    bool script; /* words end at blanks even where the argument began */
+    bool script; /* words end at blanks, also at the top level of the argument */
     bool cut;
     bool hide_next;
     const char *letters; /* see struct redact */
@@ -28,7 +28,7 @@ struct redact_walk {
     struct buf *out;
 };
 
-/* Programs with options of one letter that take a secret; `*` stands for the rest of a name. */
+/* Programs with one-letter options that take a secret; `*` matches the rest of a name. */
 static const struct {
     const char *program, *letters;
 } redact_programs[] = {
@@ -138,7 +138,7 @@ static struct str redact_name_before(const struct redact_walk *w, size_t i) {
     return (struct str){p + start, end - start};
 }
 
-/* Whether what stands at `i` has the rest of the argument, or of its quotes, to itself. */
+/* Whether the text at `i` begins the argument, or its quotes. */
 static bool redact_begins_text(const struct redact_walk *w, size_t i) {
     if (w->quote != 0)
         return i > 0 && w->s.p[i - 1] == w->quote;
@@ -241,7 +241,7 @@ static int redact_next_word(struct redact_walk *w, size_t end) {
     return redact_hide(w, v, redact_value_word_end(s, v, w->quote));
 }
 
-/* Whether the name is an option that takes a secret as the next word. */
+/* Whether the name is an option whose next word is a secret. */
 static bool redact_is_option(const struct redact_walk *w, struct str name) {
     if (name.p[0] != '-')
         return str_ieqz(name, "bearer");

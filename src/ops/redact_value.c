@@ -4,7 +4,7 @@
 
 static size_t value_skip(struct str s, size_t i, unsigned depth);
 
-/* Whether a parenthesis or brace opens at `i` + 1 that belongs to the character at `i`. */
+/* Whether the character at `i` and the next one open a group: `$(`, `${` and the like. */
 static bool value_opens(struct str s, size_t i) {
     if (i + 1 >= s.n)
         return false;
@@ -12,12 +12,12 @@ static bool value_opens(struct str s, size_t i) {
     return s.p[i] == '$' ? next == '(' || next == '{' : strchr("<>", s.p[i]) && next == '(';
 }
 
-/* What ends a word of a shell, or a parameter of a URL. */
+/* Whether c ends a word of a shell, or a parameter of a URL. */
 static bool value_ends_word(char c) {
     return c != '\0' && strchr(" \t\r\n;|&<>()", c) != NULL;
 }
 
-/* Behind the character that closes what opens at `i`. */
+/* The index after the character that closes the group at `i`. */
 static size_t value_group_end(struct str s, size_t i, unsigned depth) {
     char open = s.p[i], close = open == '(' ? ')' : '}';
     if (depth > REDACT_NESTING_MAX)
@@ -27,7 +27,7 @@ static size_t value_group_end(struct str s, size_t i, unsigned depth) {
     return MIN(i + 1, s.n);
 }
 
-/* Behind the next `quote`, escapes passed over. */
+/* The index after the next `quote` that is not escaped. */
 static size_t value_escaped_quote_end(struct str s, size_t i, char quote) {
     while (i < s.n && s.p[i] != quote)
         i += s.p[i] == '\\' ? 2 : 1;
@@ -65,7 +65,7 @@ size_t redact_value_skip(struct str s, size_t i) {
     return value_skip(s, i, 0);
 }
 
-/* Behind the escaped quote that closes the one at `i`. */
+/* The index after the escaped quote that closes the one at `i`. */
 static size_t value_escaped_end(struct str s, size_t i) {
     const char *close = memmem(s.p + i + 2, s.n - i - 2, s.p + i, 2);
     return close ? (size_t)(close - s.p) + 2 : s.n;

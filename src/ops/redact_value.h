@@ -1,7 +1,7 @@
 #pragma once
 /*
- * Where a value ends that must not be shown: words, quotes and substitutions of a shell. What is
- * not closed goes on to the end of the text, so that rather too much is hidden than too little.
+ * Finds the end of a secret value: words, quotes and substitutions of a shell. An unclosed one
+ * reaches to the end of the text: better hide too much than too little.
  */
 
 #include "base/str.h"
@@ -17,22 +17,22 @@ static inline bool redact_is_blank(char c) {
     return c == ' ' || c == '\t';
 }
 
-/* A backslash and a quote, as in a script inside of quotes. */
+/* A backslash and a quote, as in a script inside quotes. */
 static inline bool redact_is_escaped_quote(struct str s, size_t i) {
     return i + 1 < s.n && s.p[i] == '\\' && redact_is_quote(s.p[i + 1]);
 }
 
-/* Behind what begins at `i`: a quoted text, a substitution, a group, an escape; or a character. */
+/* The index after the quoted text, substitution, group, escape or character at `i`. */
 size_t redact_value_skip(struct str s, size_t i);
 
-/* The end of the word at `i`, inside of quotes of the kind `quote` (0: none). */
+/* The end of the word at `i`, inside quotes of the kind `quote` (0: none). */
 size_t redact_value_word_end(struct str s, size_t i, char quote);
 
-/* The end of the line at `i`, or of the quotes we are in. */
+/* The end of the line at `i`, or of the surrounding quotes. */
 size_t redact_value_line_end(struct str s, size_t i, char quote);
 
-/* The end of all lines, or of the quotes we are in. */
+/* The end of the text, or of the surrounding quotes. */
 size_t redact_value_text_end(struct str s, size_t i, char quote);
 
-/* Behind blanks and continued lines. */
+/* The index after blanks and continued lines. */
 size_t redact_value_skip_blanks(struct str s, size_t i);
