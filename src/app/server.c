@@ -121,8 +121,8 @@ static void server_count_conns(const struct server *s, struct metrics_now *now) 
             continue;
         now->queued_requests += p->queued;
         now->request_queue += p->queued_bytes;
-        now->parked_calls += p->parked;
-        now->write_queue += p->parked_bytes;
+        now->yielded_calls += p->yielded;
+        now->write_queue += p->yielded_bytes;
     }
 }
 

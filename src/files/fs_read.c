@@ -178,9 +178,9 @@ static void fs_read_on(struct fs_read *r) {
     uint64_t want = fs_read_next(r);
     size_t more = base64_encoded_len((size_t)want);
     r->job.pause = true;
-    if (r->streaming ? c->peer->conn->sendq.bytes > FS_AHEAD : !rpc_may_hold(c, more))
+    if (r->streaming ? c->peer->conn->sendq.bytes > FS_AHEAD : !rpc_may_charge(c, more))
         return;
-    rpc_charge(c, c->held + more);
+    rpc_charge(c, c->charged + more);
     if (fs_read_add_room(r, want) < 0) {
         fs_read_no_memory(r);
         r->job.pause = false;

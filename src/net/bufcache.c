@@ -2,7 +2,7 @@
 
 static void bufcache_drop(struct bufcache *s) {
     for (size_t i = 0; i < BUFCACHE_COUNT; i++)
-        buf_fini(&s->kept[i]);
+        buf_fini(&s->cached[i]);
 }
 
 static void bufcache_on_timer(struct loop_timer *t) {
@@ -18,12 +18,12 @@ void bufcache_fini(struct bufcache *s) {
     bufcache_drop(s);
 }
 
-/* The one with the least memory, none of it perhaps; or with the most. */
+/* The cached buffer with the most memory, or with the least (perhaps none). */
 static struct buf *bufcache_find(struct bufcache *s, bool most) {
-    struct buf *found = &s->kept[0];
+    struct buf *found = &s->cached[0];
     for (size_t i = 1; i < BUFCACHE_COUNT; i++) {
-        if (most ? s->kept[i].cap > found->cap : s->kept[i].cap < found->cap)
-            found = &s->kept[i];
+        if (most ? s->cached[i].cap > found->cap : s->cached[i].cap < found->cap)
+            found = &s->cached[i];
     }
     return found;
 }

@@ -45,7 +45,7 @@ static void conn_free(struct conn *c) {
         util_close_fd(&c->io.fd);
     ws_parser_fini(&c->ws);
     sendq_fini(&c->sendq);
-    sendq_fini(&c->held);
+    sendq_fini(&c->behind);
     buf_fini(&c->in);
     free(c->subject);
     list_remove(&c->node);
@@ -58,7 +58,7 @@ static void conn_on_free(struct loop_task *t) {
     conn_free(c);
 }
 
-/* Tells the owner, once, that the connection is of no more use. Never inside a call of his. */
+/* Tells the owner, once, that the connection is not usable. Never inside the owner's call. */
 static void conn_say_gone(struct conn *c) {
     if (c->state == CONN_BODY) {
         c->state = CONN_HTTP;
@@ -115,15 +115,14 @@ void conn_update_watch(struct conn *c) {
     bool reading = conn_wants_input(c);
     bool writing = c->blocked || (c->state == CONN_BODY && c->want_out);
     if (!c->stdio) {
-        /* What was sent before the end still counts, in HTTP and behind a message whose turn is
-         * not over: the end is seen when it is read. */
+        /* Elsewhere bytes that came before the end still count: the end is seen when it is read. */
         bool ahead = c->state == CONN_OPEN && !c->input_done && !c->turn_task.queued;
         uint32_t watch_end = ahead ? EPOLLRDHUP : 0u;
         loop_io_want(l, &c->io, (reading ? EPOLLIN : 0u) | watch_end | (writing ? EPOLLOUT : 0u));
         return;
     }
     if (reading && !c->io.added && !c->poll.pos && loop_io_add(l, &c->io, EPOLLIN) < 0)
-        (void)!loop_timer_set(l, &c->poll, 1); /* a plain file is always ready: next turn */
+        (void)!loop_timer_set(l, &c->poll, 1); /* a plain file is always ready */
     else if (!reading)
         loop_io_del(l, &c->io);
     if (!writing)
@@ -132,7 +131,7 @@ void conn_update_watch(struct conn *c) {
         (void)!loop_io_add(l, &c->out, EPOLLOUT);
 }
 
-/* Everything queued was sent: go on to what follows it. */
+/* The queue is empty: a flushing connection goes on. */
 static void conn_sent_all(struct conn *c) {
     if (c->state != CONN_FLUSHING)
         return;
@@ -140,7 +139,7 @@ static void conn_sent_all(struct conn *c) {
         conn_drop(c);
         return;
     }
-    /* Half-close and wait for the peer, so that unread input does not reset our last words. */
+    /* Half-close and wait for the peer: a close with unread input would reset the last bytes. */
     c->state = CONN_LINGERING;
     shutdown(c->io.fd, SHUT_WR);
     if (loop_timer_set(c->host->loop, &c->timer, CONN_LINGER_MS * LOOP_MS) < 0)
@@ -208,7 +207,7 @@ void conn_break(struct conn *c) {
     conn_stop(c);
 }
 
-/* Queues one frame (any state); memory trouble ends the connection. */
+/* Queues one frame in any state; out of memory ends the connection. */
 static void conn_queue_frame(struct conn *c, struct sendq *q, enum ws_opcode op, bool fin,
                              struct str payload) {
     size_t head = ws_header_len(payload.n);
@@ -224,9 +223,9 @@ static void conn_queue_frame(struct conn *c, struct sendq *q, enum ws_opcode op,
     conn_queued(c);
 }
 
-/* Where whole messages go. */
+/* The queue for whole messages. */
 static struct sendq *conn_messages(struct conn *c) {
-    return c->streaming ? &c->held : &c->sendq;
+    return c->streaming ? &c->behind : &c->sendq;
 }
 
 char *conn_reserve(struct conn *c, size_t n) {
@@ -246,7 +245,7 @@ char *conn_reserve(struct conn *c, size_t n) {
 void conn_commit(struct conn *c, size_t n) {
     struct sendq *q = conn_messages(c);
     if (c->stdio) {
-        char *p = sendq_reserve(q, n + 1); /* the room reserved just before */
+        char *p = sendq_reserve(q, n + 1); /* as reserved by conn_reserve() */
         p[n] = '\n';
         sendq_commit(q, n + 1);
     } else {
@@ -264,7 +263,7 @@ static size_t conn_parts_len(const struct conn_parts *p) {
     return n;
 }
 
-/* A frame (stdio: a piece of a line) made of parts at the end of q. */
+/* Appends a frame (stdio: a piece of a line), made of parts, to q. */
 static void conn_put_parts(struct conn *c, struct sendq *q, enum ws_opcode op, bool fin,
                            const struct conn_parts *p) {
     size_t n = conn_parts_len(p), room = WS_HEADER_MAX;
@@ -309,7 +308,7 @@ void conn_stream(struct conn *c, const struct conn_parts *p, bool last) {
     conn_put_parts(c, &c->sendq, c->streaming ? WS_CONT : WS_TEXT, last, p);
     c->streaming = !last;
     if (last)
-        sendq_move(&c->sendq, &c->held);
+        sendq_move(&c->sendq, &c->behind);
     conn_queued(c);
 }
 
@@ -389,7 +388,7 @@ static void conn_stash(struct conn *c, const char *data, size_t n) {
     }
 }
 
-/* Acts on what the parser found; the memory of large messages is kept for the next one. */
+/* Acts on the parser's event; the memory of a large message goes to the cache. */
 static void conn_ws_parsed(struct conn *c, struct ws_msg *m) {
     conn_ws_event(c, m);
     if (m->kind == WS_NONE && c->ws.left >= BUFCACHE_MIN)
@@ -399,7 +398,7 @@ static void conn_ws_parsed(struct conn *c, struct ws_msg *m) {
     ws_parser_release(&c->ws);
 }
 
-/* Lets others have their turn. */
+/* Input waits until the others have had their turn. */
 static void conn_yield(struct conn *c) {
     loop_yield(c->host->loop, &c->turn_task);
 }
@@ -428,7 +427,7 @@ static void conn_line(struct conn *c, char *line, size_t n) {
         c->host->ops->message(c, &(struct conn_message){.p = line + (s.p - line), .n = s.n});
 }
 
-/* Hands out whole lines of c->in; at the end of input also the last, unterminated one. */
+/* Hands out the lines of c->in; at the end of input also the last, unterminated one. */
 static void conn_lines(struct conn *c) {
     uint64_t slice = loop_slice(c->host->loop);
     size_t at = 0;
@@ -453,12 +452,12 @@ static void conn_lines(struct conn *c) {
     if (c->in.len == 0)
         buf_fini(&c->in);
     if (c->state == CONN_OPEN && c->in.len > c->msg_max && !c->paused && !c->turn_task.queued) {
-        log_warn("a line is longer than %zu bytes: ending", c->msg_max);
+        log_warn("closing stdio: a line has more than %zu bytes", c->msg_max);
         conn_end(c, 1009, "");
     }
 }
 
-/* stdio: once all input was handed out, the owner hears of its end. */
+/* stdio: tells the owner the end of input, once all lines were handed out. */
 static void conn_check_input_end(struct conn *c) {
     if (c->state != CONN_OPEN || !c->input_done || c->in.len > 0 || c->end_told)
         return;
@@ -468,7 +467,7 @@ static void conn_check_input_end(struct conn *c) {
 
 /* -- input: common -- */
 
-/* Takes up input that had to wait for room. */
+/* Handles input that had to wait. */
 static void conn_resume_input(struct conn *c) {
     if (c->stdio) {
         if (c->in.len > 0)
@@ -492,7 +491,7 @@ void conn_process(struct conn *c, char *data, size_t n) {
         return;
     }
     if (c->state > CONN_OPEN)
-        return; /* read and thrown away until the peer closes */
+        return; /* thrown away until the peer hangs up */
     conn_stash(c, data, n);
     if (c->state == CONN_HTTP)
         conn_http(c);
@@ -502,7 +501,7 @@ void conn_process(struct conn *c, char *data, size_t n) {
         conn_lines(c);
 }
 
-/* The peer sends no more: its goodbye. stdio answers what it received first. */
+/* The peer sends no more. stdio first answers what it received. */
 static void conn_input_end(struct conn *c) {
     c->input_done = true;
     if (c->state == CONN_LINGERING) {
@@ -517,13 +516,13 @@ static void conn_input_end(struct conn *c) {
     } else if (c->state <= CONN_OPEN) {
         log_debug("connection %s ended by its peer", c->peer);
         conn_begin_flush(c);
-        conn_say_gone(c); /* at once: the session may be resumed in this very turn */
+        conn_say_gone(c); /* now: its session may be resumed in this turn */
     } else {
         loop_defer(c->host->loop, &c->flush_task);
     }
 }
 
-/* Reads once and acts on it. Whether there may be more. */
+/* Reads once and handles the bytes. Whether there may be more. */
 static bool conn_read_once(struct conn *c) {
     size_t room = 0;
     char *direct = c->state == CONN_OPEN && !c->stdio ? ws_room(&c->ws, &room) : NULL;
@@ -552,14 +551,14 @@ static bool conn_read_once(struct conn *c) {
 }
 
 void conn_read(struct conn *c) {
-    if (!conn_wants_input(c)) /* no more, since the event was asked for */
+    if (!conn_wants_input(c)) /* not since the event was asked for */
         return;
     if (c->state == CONN_OPEN && !c->stdio && c->in.len > 0) {
-        loop_defer(c->host->loop, &c->flush_task); /* what is stashed comes first */
+        loop_defer(c->host->loop, &c->flush_task); /* the stash comes first */
         return;
     }
-    /* A head comes in small pieces, so that little is kept of what follows it; but in one turn, so
-     * that no deadline passes while it lies here. */
+    /* Heads are read in small pieces, so that few bytes behind a head are kept. All pieces are read
+     * in one turn: no deadline may pass while a head waits in the socket. */
     for (size_t n = 0; conn_read_once(c) && c->state == CONN_HTTP && conn_wants_input(c);) {
         n += CONN_HTTP_READ;
         if (n >= CONN_READ)
@@ -586,7 +585,7 @@ static void conn_on_io(struct loop_io *io, uint32_t events) {
     else if (events & (EPOLLHUP | EPOLLERR) && !c->stdio)
         conn_drop(c);
     else if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR) && !c->input_done)
-        conn_input_end(c); /* noticed while input is not being read */
+        conn_input_end(c); /* seen while input is not read */
 }
 
 static void conn_on_out(struct loop_io *io, uint32_t events) {
@@ -627,11 +626,11 @@ void conn_pause(struct conn *c, bool paused) {
     if (c->paused == paused)
         return;
     c->paused = paused;
-    /* Stashed input is taken up from the flush task: never inside the owner's call. */
+    /* The flush task handles the stash: no message is handed out inside the owner's call. */
     loop_defer(c->host->loop, &c->flush_task);
 }
 
-/* -- making one -- */
+/* -- new connections -- */
 
 static struct conn *conn_new(struct conn_host *h, int in_fd, int out_fd) {
     struct conn *c = calloc(1, sizeof *c);
@@ -648,7 +647,7 @@ static struct conn *conn_new(struct conn_host *h, int in_fd, int out_fd) {
     c->msg_max = CONN_MSG_EARLY_MAX;
     list_init(&c->unproven);
     sendq_init(&c->sendq, &h->pool);
-    sendq_init(&c->held, &h->pool);
+    sendq_init(&c->behind, &h->pool);
     list_append(&h->conns, &c->node);
     h->count++;
     return c;
@@ -678,7 +677,7 @@ int conn_stdio(struct conn_host *h, int in_fd, int out_fd) {
     if (c == NULL)
         return -ENOMEM;
     c->stdio = true;
-    c->standing = CONN_PROVEN; /* whoever started the server speaks */
+    c->standing = CONN_PROVEN; /* it is the one who started the server */
     c->state = CONN_OPEN;
     c->in = BUF_INIT((size_t)CONN_MSG_MAX + CONN_READ + 1);
     snprintf(c->peer, sizeof c->peer, "stdio");

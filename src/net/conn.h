@@ -11,27 +11,26 @@
  * From every state an error, a timeout or the peer's hang-up leads to dropped, then it is freed.
  *
  * The owner hears `open` once, then messages, then `gone` once, when the connection stops being
- * usable; what was queued by then is still sent, then it hears `closed` and the connection frees
- * itself.
+ * usable. The queue is still sent; then the owner hears `closed` and the connection frees itself.
  *
  * Slow client rule. Output is queued per connection, in order, and nothing is ever dropped. At
- * CONN_OUT_HIGH queued bytes the owner is told to stop producing output (pressure true), at
- * CONN_OUT_LOW to go on. Answers to requests may still be queued; at CONN_OUT_MAX no more requests
- * are read until the peer has read. So a connection queues at most CONN_OUT_MAX, one message and
- * what the owner queues for events that cannot wait.
+ * CONN_OUT_HIGH queued bytes the owner must stop producing output (pressure true), at CONN_OUT_LOW
+ * it may go on. Answers to requests may still be queued; at CONN_OUT_MAX no more requests are read
+ * until the peer has read. So a connection queues at most CONN_OUT_MAX, one message, and events
+ * that the owner cannot delay.
  *
- * A message may be sent piece by piece (conn_stream). What is sent meanwhile is held back until its
- * end, since only control frames may stand between fragments, and counts as queued.
+ * A message may be sent piece by piece (conn_stream). Other messages wait behind it until its end,
+ * because only control frames may stand between fragments. They count as queued.
  *
- * Proof. A socket is unproven until the owner calls conn_proof_accept(). An unproven one queues
- * little (CONN_OUT_EARLY and one answer), reads nothing meanwhile, has CONN_PROOF_MS in all, and
- * gives its place up when a newer one needs it. A request that may pass (auth_check) makes a
- * stranger a guest. While the answer to it is made and sent the connection is served: then only a
- * transfer that stands still ends it. CONN_PROOF_MS begins again when the answer is sent.
+ * Proof. A socket is unproven until the owner calls conn_proof_accept(). An unproven connection
+ * queues little (CONN_OUT_EARLY and one answer), reads nothing meanwhile, has CONN_PROOF_MS in all,
+ * and gives its place up when a newer one needs it. A request that passes auth_check() makes a
+ * stranger a guest. While the answer is made and sent the connection is served: only a transfer
+ * that stands still ends it then. CONN_PROOF_MS begins again when the answer is sent.
  *
- * Places. The oldest stranger makes room for a new connection. A guest makes room only for one that
- * may pass, too: a stranger among guests alone is taken beyond the maximum until it asks. What an
- * unproven connection has sent is read before it has to go.
+ * Places. The oldest stranger makes room for a new connection. A guest makes room only for another
+ * guest: where all unproven connections are guests, a stranger is accepted above the maximum until
+ * it asks for something. An unproven connection's input is read before it has to go.
  */
 
 #include "base/buf.h"
@@ -48,78 +47,79 @@
 #include <sys/socket.h>
 
 #define CONN_MSG_MAX (64u << 20)       /* bytes of an incoming frame, message or line */
-#define CONN_MSG_EARLY_MAX (64u << 10) /* the same before the owner lifts it (conn_lift_limit) */
+#define CONN_MSG_EARLY_MAX (64u << 10) /* until conn_proof_accept() */
 #define CONN_FRAME_OUT_MAX (16u << 20) /* larger messages leave in fragments of this */
-#define CONN_OUT_MAX (4u << 20)
-#define CONN_OUT_EARLY 4096 /* the same while unproven */
+#define CONN_OUT_MAX (4u << 20)        /* see the slow client rule */
+#define CONN_OUT_EARLY 4096            /* CONN_OUT_MAX while unproven */
 #define CONN_OUT_HIGH (512u << 10)
 #define CONN_OUT_LOW (128u << 10)
-#define CONN_READ 65536              /* bytes taken per turn of the loop */
+#define CONN_READ 65536              /* bytes read per turn of the loop */
 #define CONN_HTTP_READ 4096          /* bytes of HTTP heads read at a time */
 #define CONN_METRICS_MAX (64u << 10) /* bytes of the text of /metrics */
 #define CONN_HEAD_MS 10000           /* for an HTTP head */
 #define CONN_PROOF_MS 30000          /* for an unproven connection */
-#define CONN_PROOF_LATE_MS 1000      /* after that, once, for input that was read in time */
-#define CONN_BODY_MS 60000           /* without progress of a transfer */
+#define CONN_PROOF_LATE_MS 1000      /* once more, for input that was read in time */
+#define CONN_BODY_MS 60000           /* for a transfer without progress */
 #define CONN_PING_MS 30000           /* between keepalive pings */
 #define CONN_LINGER_MS 2000          /* for the peer's answer to our close frame */
-#define CONN_LOOKS 64                /* at what others have sent, to find one that makes room */
-#define CONN_GOODBYE_MS 10000        /* to send what is queued after the peer's end of file */
+#define CONN_LOOKS 64         /* connections whose input is read to find one that makes room */
+#define CONN_GOODBYE_MS 10000 /* to send the queue after the end */
 
 struct conn;
 
 struct conn_ops {
     void (*open)(struct conn *c);
-    /* A message; it is valid during the call. */
+    /* A message; borrowed during the call, which may take its memory. */
     void (*message)(struct conn *c, const struct conn_message *m);
     void (*pressure)(struct conn *c, bool high);
-    /* During a stream: nearly all of it was sent, it may go on. Whatever is held back. */
+    /* During a stream: the owner may produce again, even while messages wait behind the stream. */
     void (*drained)(struct conn *c);
-    /* stdio: no more input follows; answer what was received, then conn_end(). */
+    /* stdio: no input follows. The owner answers what it received, then calls conn_end(). */
     void (*input_end)(struct conn *c);
     void (*gone)(struct conn *c);
     /*
-     * A request for /v1/files, let in: answer it with conn_http_...(). Then, until conn_http_end():
-     * `body` when input has come (c->in, consume it) or ended (c->input_done), `writable` when all
-     * queued was sent and want_out is set, `cut` once if the connection ends.
+     * A request for /v1/files that may pass; the owner answers it with conn_http_...(). Until
+     * conn_http_end() it hears `body` when input has come (it consumes c->in) or has ended
+     * (c->input_done), `writable` when the queue was sent and want_out is set, and `cut` once if
+     * the connection ends.
      */
     void (*files)(struct conn *c, const struct http_request *r, const struct http_answer *a);
     void (*body)(struct conn *c);
     void (*writable)(struct conn *c);
     void (*cut)(struct conn *c);
-    /* There are too many: it was answered with 503, or makes room (status 0). */
+    /* There are too many connections: this one got 503, or makes room (status 0). */
     void (*turned_away)(struct conn *c, int status, const char *why);
-    /* An HTTP request was answered with 401 or 403, for that reason. */
+    /* An HTTP request was answered with 401 or 403. */
     void (*refused)(struct conn *c, int status, enum http_refusal why, const char *reason);
-    /* All was sent or given up; the connection is about to be freed. */
+    /* The connection is about to be freed. */
     void (*closed)(struct conn *c);
 };
 
-/* What the connections of a server share. */
+/* Shared by the connections of a server. */
 struct conn_host {
     struct loop *loop;
     const struct conn_ops *ops;
     const struct auth *auth;
     struct sendq_pool pool;
     struct list conns;
-    unsigned max;                  /* places; no limit unless the owner sets one */
-    unsigned count;                /* of them taken: by all but those that are about to be freed */
-    struct list strangers, guests; /* unproven ones, the oldest first */
+    unsigned max;                  /* places; UINT_MAX unless the owner sets it */
+    unsigned count;                /* places taken, by all that are not dropped */
+    struct list strangers, guests; /* unproven connections, the oldest first */
     char *scratch;                 /* CONN_READ bytes, owned */
     struct bufcache bufcache;
     void *owner;
     /* Appends the text of /metrics; 0 or -errno. NULL: there is no such path. */
     int (*metrics)(void *owner, struct buf *b);
-    bool files;              /* there is /v1/files */
-    char *const *http_hosts; /* borrowed: names by which these may be asked for */
+    bool files;              /* serves /v1/files */
+    char *const *http_hosts; /* borrowed: host names that may ask for these */
     size_t http_host_count;
 };
 
 MUST_CHECK int conn_host_init(struct conn_host *h, struct loop *loop, const struct conn_ops *ops,
                               const struct auth *auth, void *owner);
-/* Drops all connections at once. */
+/* Tells `gone` or `cut` and frees all connections at once; `closed` is not told. */
 void conn_host_drop(struct conn_host *h);
-/* The same, and gives everything back. */
+/* Drops all connections and frees what the host owns. */
 void conn_host_fini(struct conn_host *h);
 
 /* In this order: up to CONN_OPEN requests and messages are taken. */
@@ -146,47 +146,49 @@ struct conn {
     struct conn_host *host;
     enum conn_standing standing;
     struct list unproven; /* in host->strangers or host->guests */
-    uint64_t proof_due;   /* while a stranger or a guest: loop time of its end */
+    uint64_t proof_due;   /* loop time at which a stranger or guest must go */
     void *user;           /* the owner's */
     void *transfer;       /* the owner's, while CONN_BODY */
     enum conn_state state;
     bool stdio;
-    bool input_done;    /* end of input seen */
-    bool paused;        /* the owner wants no input for now */
-    bool blocked;       /* the socket took less than there was: wait until it takes more */
-    bool want_out;      /* a transfer wants to know when it can send */
+    bool input_done;    /* the peer sends no more */
+    bool paused;        /* by the owner */
+    bool blocked;       /* the socket did not take the whole queue */
+    bool want_out;      /* a transfer waits for `writable` */
     bool high;          /* pressure was reported */
     bool broken;        /* out of memory: nothing more can be sent */
     bool end_told;      /* stdio: `input_end` was reported */
     struct loop_io io;  /* input; for a socket also output */
     struct loop_io out; /* stdio: output */
     struct sendq sendq;
-    struct sendq held; /* whole messages that wait for the end of a stream */
-    bool streaming;    /* a message has begun and not ended */
+    struct sendq behind; /* whole messages that wait for the end of a stream */
+    bool streaming;      /* a stream has begun and not ended */
     struct ws_parser ws;
-    struct buf in;    /* bytes read but not yet handled: an HTTP head, a partial line, a stash */
+    struct buf
+        in; /* bytes read and not handled: an HTTP head, a partial line, or frames that wait */
     size_t line_seen; /* stdio: bytes of `in` known to hold no newline */
     size_t msg_max;
     uint64_t rx_bytes;       /* ever read */
     struct loop_timer timer; /* head, proof, transfer, ping, goodbye, linger */
-    struct loop_timer poll;  /* stdio on a file that epoll does not take */
+    struct loop_timer poll;  /* stdio: reads a file, which epoll does not accept */
     struct loop_task flush_task, free_task;
     struct loop_task turn_task; /* queued: it has yielded, its input waits for its turn */
-    char *subject;              /* owned; of the token it came with, or NULL */
+    char *subject;              /* owned; of the peer's token, or NULL */
     char peer[SOCK_PEER_MAX];   /* "IP:PORT", "unix" or "stdio" */
 };
 
-/* Takes over a connected socket. 0 or -errno (the socket is closed). */
+/* Owns a connected socket from now on. 0, or -errno; the socket is closed then. */
 MUST_CHECK int conn_accept(struct conn_host *h, int fd, const struct sockaddr *addr);
 
-/* A connection over two descriptors (borrowed, set non-blocking). `open` is called at once. */
+/* Serves two borrowed descriptors, made non-blocking; tells `open` at once. 0 or -ENOMEM. */
 MUST_CHECK int conn_stdio(struct conn_host *h, int in_fd, int out_fd);
 
 /*
- * Answering a request for /v1/files; `body` is what the owner hears of until conn_http_end().
- * conn_http_begin() takes no input until conn_pause(c, false). conn_http_put() queues bytes.
- * conn_http_progress() gives it CONN_BODY_MS more. conn_http_end() goes on with the next request,
- * or closes the connection when all is sent. conn_http_abort() closes it at once.
+ * Answers a request for /v1/files. conn_http_begin() starts the transfer and reads no input until
+ * conn_pause(c, false). conn_http_put() queues bytes (copied). conn_http_progress() grants
+ * CONN_BODY_MS more. conn_http_want_out() asks for `writable`. conn_http_end() goes on with the
+ * next request, or closes the connection when the queue is sent. conn_http_abort() closes it at
+ * once.
  */
 void conn_http_begin(struct conn *c);
 void conn_http_put(struct conn *c, struct str bytes);
@@ -196,59 +198,60 @@ void conn_http_end(struct conn *c, bool close);
 void conn_http_abort(struct conn *c);
 
 /* The owner knows the peer: the limits of an unproven connection end, messages of CONN_MSG_MAX are
- * allowed, pings begin. */
+ * accepted, pings begin. */
 void conn_proof_accept(struct conn *c);
 
-/* Whether one more may be accepted; others make room if need be. A WebSocket peer is told so (1013)
- * if its socket takes the frame. */
+/* Whether one more may be accepted; unproven connections make room if need be. A WebSocket peer
+ * that has to go is told 1013, if its socket takes the frame. */
 bool conn_proof_make_room(struct conn_host *h);
 
-/* Bytes that ever arrived, those included that were not read yet. */
+/* Bytes that have arrived in all, read or not. */
 uint64_t conn_received(const struct conn *c);
 
-/* Stops or resumes input. */
+/* Stops or resumes input, from the next turn on. */
 void conn_pause(struct conn *c, bool paused);
 
-/* Whether messages can still be sent. */
+/* Whether messages can be sent. */
 static inline bool conn_is_open(const struct conn *c) {
     return c->state == CONN_OPEN;
 }
 
-/* Queues one message (copied). Ignored once the connection is not open. */
+/* Queues one message (copied). Does nothing if the connection is not open. */
 void conn_send(struct conn *c, struct str text);
 
 /*
- * The same without a copy: room for a message of exactly n bytes (n <= CONN_FRAME_OUT_MAX), to be
- * filled at once and then committed. NULL when the connection is not open or out of memory (the
- * connection is then ended).
+ * Like conn_send() without a copy: room for a message of exactly n bytes (n <= CONN_FRAME_OUT_MAX),
+ * which the caller fills at once and commits. NULL when the connection is not open, or out of
+ * memory (the connection then ends).
  */
 char *conn_reserve(struct conn *c, size_t n);
 void conn_commit(struct conn *c, size_t n);
 
-/* Bytes queued, or held back behind a stream. */
+/* Bytes queued, those behind a stream included. */
 static inline size_t conn_backlog(const struct conn *c) {
-    return c->sendq.bytes + c->held.bytes;
+    return c->sendq.bytes + c->behind.bytes;
 }
 
 /*
- * Positions in all bytes ever sent: the end of what is queued, what the socket has taken, and what
- * the peer's host has confirmed. The end is not known (UINT64_MAX) while messages are held back.
+ * Positions in all bytes ever sent: the end of the queue, the bytes that the socket has taken, and
+ * those that the peer's host has confirmed. While messages wait behind a stream the end is not
+ * known (UINT64_MAX).
  */
 static inline uint64_t conn_tx_end(const struct conn *c) {
-    return c->held.bytes > 0 ? UINT64_MAX : c->sendq.written + c->sendq.bytes;
+    return c->behind.bytes > 0 ? UINT64_MAX : c->sendq.written + c->sendq.bytes;
 }
 static inline uint64_t conn_tx_written(const struct conn *c) {
     return c->sendq.written;
 }
 uint64_t conn_tx_confirmed(const struct conn *c);
 
-/* Whether so much is queued that no more requests are read. */
+/* Whether so much is queued that no requests are read. */
 static inline bool conn_is_full(const struct conn *c) {
     bool early = c->standing != CONN_PROVEN && c->state != CONN_BODY;
     return conn_backlog(c) >= (early ? CONN_OUT_EARLY : CONN_OUT_MAX);
 }
 
-/* Some text, filled segments (from the host's pool; owned from now on), some text. */
+/* Text, a chain of filled segments (of the host's pool, owned by the call), text. */
 struct conn_parts {
     const struct str *before;
     size_t before_count;
@@ -256,20 +259,20 @@ struct conn_parts {
     struct str after;
 };
 
-/* Queues one message made of parts (at most CONN_FRAME_OUT_MAX bytes); else as conn_send(). */
+/* Queues one message of at most CONN_FRAME_OUT_MAX bytes, made of parts; else as conn_send(). */
 void conn_send_parts(struct conn *c, const struct conn_parts *p);
 
 /*
- * Queues a piece of a message that is sent as it is made; `last` ends it. Between the first and the
- * last piece there is no other stream, and conn_end() cuts the message off.
+ * Queues a piece of a message that is sent while it is made; `last` ends it. A connection has one
+ * stream at a time; conn_end() cuts it off.
  */
 void conn_stream(struct conn *c, const struct conn_parts *p, bool last);
 
-/* Sends a ping now. */
+/* Queues a ping; stdio has none. */
 void conn_ping(struct conn *c);
 
 /*
- * Ends the connection with a WebSocket close code and reason, after what is queued. It is not open
- * any more when this returns; `gone` follows, never inside this call.
+ * Ends the connection with a WebSocket close code and reason, after the queue is sent. It is not
+ * open when this returns; `gone` follows, never inside this call.
  */
 void conn_end(struct conn *c, unsigned code, const char *reason);

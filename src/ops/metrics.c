@@ -136,7 +136,7 @@ static void metrics_bytes(struct metrics_text *t, const struct metrics *m,
     metrics_one(t, "exec_server_queued_requests", "gauge", "Requests not begun.",
                 now->queued_requests);
     metrics_one(t, "exec_server_parked_calls", "gauge", "Requests that stepped aside to wait.",
-                now->parked_calls);
+                now->yielded_calls);
 }
 
 static void metrics_self(struct metrics_text *t, const struct metrics_now *now) {

@@ -41,7 +41,7 @@ struct metrics_now {
     uint64_t supervisors;
     uint64_t retained_open, retained_closed;                        /* bytes of output */
     uint64_t output_queue, request_queue, stdin_queue, write_queue; /* bytes */
-    uint64_t queued_requests, parked_calls;
+    uint64_t queued_requests, yielded_calls;
     uint64_t memory, fds, max_fds;
     uint64_t audit_dropped, log_dropped; /* lines, ever */
 };

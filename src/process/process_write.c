@@ -44,7 +44,7 @@ static enum process_write_status process_write_now(struct process *p, const stru
 
 static void process_write_free(struct process_write *w) {
     if (w->call->peer != NULL)
-        w->call->peer->parked_bytes -= w->n;
+        w->call->peer->yielded_bytes -= w->n;
     list_remove(&w->node);
     free(w);
 }
@@ -66,10 +66,10 @@ static enum process_write_status process_write_park(struct process *p, struct rp
                                                     const struct process_input *in, struct err *e) {
     struct rpc_peer *peer = c->peer;
     size_t n = in->data.n;
-    if (peer->parked_bytes + n > PROCESS_PARKED_BYTES_MAX) {
+    if (peer->yielded_bytes + n > PROCESS_YIELDED_BYTES_MAX) {
         err_set(e, ERR_INVALID_REQUEST,
                 "too many bytes wait to be written on this connection (limit %u)",
-                PROCESS_PARKED_BYTES_MAX);
+                PROCESS_YIELDED_BYTES_MAX);
         return PROCESS_WRITE_FAILED;
     }
     struct process_write *w = malloc(sizeof *w + n);
@@ -91,7 +91,7 @@ static enum process_write_status process_write_park(struct process *p, struct rp
     kept->user = w;
     kept->cancelled = process_write_cancelled;
     kept->expire = process_write_on_expiry;
-    peer->parked_bytes += n;
+    peer->yielded_bytes += n;
     list_append(&p->writes, &w->node);
     return PROCESS_WRITE_WAITING;
 }

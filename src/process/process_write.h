@@ -3,14 +3,14 @@
 
 #include "process/process.h"
 
-#define PROCESS_PARKED_BYTES_MAX (64u << 20) /* bytes of waiting writes per connection */
+#define PROCESS_YIELDED_BYTES_MAX (64u << 20) /* bytes of waiting writes per connection */
 
 enum process_write_status {
     PROCESS_WRITE_ACCEPTED,
     PROCESS_WRITE_STDIN_CLOSED,
     PROCESS_WRITE_STARTING,
     PROCESS_WRITE_FAILED,  /* e is set */
-    PROCESS_WRITE_WAITING, /* the queue is full: the call waits and is answered later */
+    PROCESS_WRITE_WAITING, /* the queue is full: the call yielded and is answered later */
 };
 
 struct process_input {

@@ -1,5 +1,5 @@
 #pragma once
-/* The JSON-RPC envelope of the protocol: what kind of message an incoming object is. */
+/* The JSON-RPC envelope of the protocol: the kind of an incoming message and its parts. */
 
 #include "json/json.h"
 
@@ -13,7 +13,7 @@ struct envelope {
 };
 
 /*
- * Classifies the root of a parsed message. 0; -EINVAL with the reason in e when it is none of the
- * protocol's (the answer is an error with id -1).
+ * Classifies the root of a parsed message; *env borrows from it. 0, or -EINVAL with the reason in e
+ * when it is no message of the protocol (the answer is an error with id -1).
  */
 MUST_CHECK int envelope_read(const struct json_node *root, struct envelope *env, struct err *e);

@@ -10,7 +10,7 @@
 #include <sodium.h>
 #include <stdio.h>
 
-#define RPC_RESULT_KEEP (256 * 1024) /* a larger result buffer is given back */
+#define RPC_RESULT_KEEP (256 * 1024) /* a larger result buffer is freed */
 
 void rpc_host_init(struct rpc_host *h, struct pool *pool, const struct rpc_method *methods,
                    size_t count, size_t lanes, void (*peer_gone)(struct rpc_peer *p)) {
@@ -42,7 +42,7 @@ const struct rpc_method *rpc_find(const struct rpc_host *h, struct str name) {
 
 /* -- answers -- */
 
-/* Sends the parts as one message: built in place unless it has to leave in fragments. */
+/* Sends the parts as one message. It is built in the queue, unless it must leave in fragments. */
 static void rpc_send(struct rpc_peer *p, const struct str *parts, size_t count) {
     size_t n = 0;
     for (size_t i = 0; i < count; i++)
@@ -68,7 +68,7 @@ static void rpc_too_large(struct rpc_peer *p) {
     conn_end(p->conn, 1011, "an answer is too large");
 }
 
-/* The same for a result with a blob in it. */
+/* Sends a result that has segments in it. */
 static void rpc_send_blob(struct rpc_peer *p, struct str id) {
     struct rpc_host *h = p->host;
     struct buf *b = &h->result;
@@ -111,10 +111,10 @@ static void rpc_send_error(struct rpc_peer *p, struct str id, const struct err *
         conn_end(p->conn, 1011, "out of memory");
 }
 
-/* -- kept calls -- */
+/* -- deferred calls -- */
 
-static struct rpc_call *rpc_defer_as(struct rpc_call *c, bool parked, struct err *e) {
-    if (c->id_len > RPC_KEPT_ID_BYTES - c->peer->id_bytes) {
+static struct rpc_call *rpc_defer_as(struct rpc_call *c, bool yielded, struct err *e) {
+    if (c->id_len > RPC_DEFERRED_ID_BYTES - c->peer->id_bytes) {
         err_set(e, ERR_INVALID_REQUEST, "the ids of the waiting requests are too long");
         return NULL;
     }
@@ -128,11 +128,11 @@ static struct rpc_call *rpc_defer_as(struct rpc_call *c, bool parked, struct err
     }
     memcpy(id, c->id, c->id_len);
     *k = (struct rpc_call){.peer = c->peer, .id = id, .id_len = c->id_len, .method = c->method};
-    k->parked = parked;
+    k->yielded = yielded;
     c->peer->id_bytes += c->id_len;
     list_append(&c->peer->calls, &k->node);
-    if (parked)
-        c->peer->parked++;
+    if (yielded)
+        c->peer->yielded++;
     else
         c->peer->running++;
     return k;
@@ -143,25 +143,25 @@ struct rpc_call *rpc_defer(struct rpc_call *c, struct err *e) {
 }
 
 struct rpc_call *rpc_yield(struct rpc_call *c, struct err *e) {
-    if (c->peer->parked >= RPC_PARKED_MAX) {
+    if (c->peer->yielded >= RPC_YIELDED_MAX) {
         err_set(e, ERR_INVALID_REQUEST, "too many waiting requests on this connection (limit %d)",
-                RPC_PARKED_MAX);
+                RPC_YIELDED_MAX);
         return NULL;
     }
     if (c->peer->ending)
-        loop_defer(c->peer->host->loop, &c->peer->pump); /* it will be told to expire */
+        loop_defer(c->peer->host->loop, &c->peer->pump); /* to expire it */
     return rpc_defer_as(c, true, e);
 }
 
-/* Takes a call off its peer's books; sending may end the peer, which must not find it there. */
+/* Detaches a call from its peer first: sending may free the peer, and its calls. */
 static struct rpc_peer *rpc_unlink(struct rpc_call *c) {
     struct rpc_peer *p = steal_ptr(&c->peer);
     if (p == NULL)
         return NULL;
     p->id_bytes -= c->id_len;
-    p->held_bytes -= c->held;
-    if (c->parked)
-        p->parked--;
+    p->charged_bytes -= c->charged;
+    if (c->yielded)
+        p->yielded--;
     else
         p->running--;
     list_remove(&c->node);
@@ -181,17 +181,18 @@ void rpc_forget(struct rpc_call *c) {
 
 void rpc_charge(struct rpc_call *c, size_t bytes) {
     struct rpc_peer *p = c->peer;
-    if (bytes < c->held)
+    if (bytes < c->charged)
         loop_defer(p->host->loop, &p->pump);
-    p->held_bytes += bytes;
-    p->held_bytes -= c->held;
-    c->held = bytes;
+    p->charged_bytes += bytes;
+    p->charged_bytes -= c->charged;
+    c->charged = bytes;
 }
 
-bool rpc_may_hold(const struct rpc_call *c, size_t bytes) {
+bool rpc_may_charge(const struct rpc_call *c, size_t bytes) {
     struct rpc_peer *p = c->peer;
-    /* One that has begun must be able to end. */
-    bool may = c->held > 0 || p->held_bytes == 0 || p->held_bytes + bytes <= RPC_HELD_BYTES;
+    /* A call that has begun must be able to end. */
+    bool may =
+        c->charged > 0 || p->charged_bytes == 0 || p->charged_bytes + bytes <= RPC_CHARGED_MAX;
     p->room_wanted |= !may;
     return may;
 }
@@ -294,7 +295,7 @@ static void rpc_unexpected(struct rpc_peer *p, const char *what, struct str name
     rpc_send_error(p, rpc_no_id, &e);
 }
 
-/* JSON text of an id as it is echoed: integers in canonical form. */
+/* The JSON text of an id in an answer: integers in canonical form. */
 static int rpc_id_text(const struct json_node *id, struct buf *b) {
     int64_t v;
     if (id->type == JSON_STRING)
@@ -357,7 +358,7 @@ static void rpc_notification(struct rpc_peer *p, const struct envelope *env) {
     }
 }
 
-/* Acts on a message. What its params own is given back. */
+/* Acts on a message. The caller frees the params. */
 static void rpc_dispatch(struct rpc_peer *p, const struct envelope *env, struct rpc_params *params,
                          const struct conn_message *m) {
     switch (env->kind) {
@@ -371,7 +372,7 @@ static void rpc_dispatch(struct rpc_peer *p, const struct envelope *env, struct 
 /* -- order -- */
 
 static bool rpc_lane_free(const struct rpc_peer *p) {
-    return p->running < p->host->lanes && (p->running == 0 || p->held_bytes < RPC_HELD_BYTES);
+    return p->running < p->host->lanes && (p->running == 0 || p->charged_bytes < RPC_CHARGED_MAX);
 }
 
 /* The member `key` of the params, or of an object they wrap; NULL when there is none. */
@@ -386,12 +387,12 @@ static const struct json_node *rpc_find_key(const struct json_node *params, cons
     return v;
 }
 
-/* Value of the parameter that says what a request acts on; p NULL when there is none. */
+/* The name of the process or handle that a request acts on; p is NULL when it names none. */
 static struct str rpc_key_of(const struct rpc_method *m, const struct envelope *env) {
     const struct json_node *v = NULL;
     if (m != NULL && m->key != NULL && env->params != NULL && env->params->type == JSON_OBJECT)
         v = rpc_find_key(env->params, m->key);
-    /* Nothing has a longer name: such a request acts on nothing. */
+    /* No process and no handle has a longer name. */
     bool usable = v != NULL && v->type == JSON_STRING && v->n <= RPC_KEY_MAX;
     return usable ? json_str(v) : (struct str){NULL, 0};
 }
@@ -399,7 +400,7 @@ static struct str rpc_key_of(const struct rpc_method *m, const struct envelope *
 static bool rpc_key_waits(const struct rpc_peer *p, struct str key) {
     list_for_each(n, &p->queue) {
         const struct rpc_waiting *w = list_entry(n, struct rpc_waiting, node);
-        /* A message that nobody has read yet may name anything. */
+        /* A message that no thread has read yet may name anything. */
         if (w->ahead != NULL || (w->key != NULL && str_eq(key, (struct str){w->key, w->key_len})))
             return true;
     }
@@ -412,7 +413,7 @@ static bool rpc_overtakes(const struct rpc_peer *p, const struct envelope *env, 
         return false;
     const struct rpc_method *m = rpc_find(p->host, env->method);
     if (env->kind != ENVELOPE_REQUEST || m == NULL)
-        return p->host->lanes > 1; /* answered inline when there are lanes */
+        return p->host->lanes > 1; /* with lanes it is answered at once */
     return m->control && (key.p == NULL || !rpc_key_waits(p, key));
 }
 
@@ -453,7 +454,7 @@ void rpc_peer_message(struct rpc_peer *p, const struct conn_message *message) {
     struct conn_message m = *message;
     struct envelope env;
     bool busy = !rpc_lane_free(p) || !list_empty(&p->queue);
-    /* A line that is no text ends stdio; a binary message is merely malformed. */
+    /* A line that is not UTF-8 ends stdio; a binary WebSocket message is only malformed. */
     if (p->conn->stdio && !utf8_valid(m.p, m.n)) {
         conn_end(p->conn, 1007, "");
         return;
@@ -496,16 +497,16 @@ static void rpc_run_waiting(struct rpc_peer *p, struct rpc_waiting *w) {
     rpc_read_waiting_free(p, w);
 }
 
-/* At the end of input what stepped aside is answered with what there is. */
-static void rpc_expire_parked(struct rpc_peer *p) {
+/* At the end of input yielded calls answer with what they have. */
+static void rpc_expire_yielded(struct rpc_peer *p) {
     list_for_each(n, &p->calls) {
         struct rpc_call *c = list_entry(n, struct rpc_call, node);
-        if (c->parked && c->expire != NULL)
+        if (c->yielded && c->expire != NULL)
             c->expire(c); /* frees c and no other */
     }
 }
 
-/* Tells those that wait for it, as long as there is room. */
+/* Tells the calls that wait for room, as long as there is some. */
 static void rpc_tell_room(struct rpc_peer *p) {
     p->room_wanted = false;
     list_for_each(n, &p->calls) {
@@ -515,7 +516,7 @@ static void rpc_tell_room(struct rpc_peer *p) {
     }
 }
 
-/* Begins what waits, until its slice is over. */
+/* Begins requests that wait, until the slice is over. */
 static void rpc_run_queue(struct rpc_peer *p) {
     if (list_empty(&p->queue))
         return;
@@ -524,13 +525,13 @@ static void rpc_run_queue(struct rpc_peer *p) {
         if (!conn_is_open(p->conn) || conn_is_full(p->conn))
             break;
         if (loop_slice_over(p->host->loop, end)) {
-            loop_task_del(&p->pump); /* a call that has ended may have queued it */
+            loop_task_del(&p->pump); /* the end of a call may have queued it */
             loop_yield(p->host->loop, &p->pump);
             break;
         }
         struct rpc_waiting *w = list_entry(n, struct rpc_waiting, node);
         if (w->ahead != NULL && !rpc_read_ahead_is_done(w->ahead))
-            break; /* the pump runs again when it is */
+            break; /* the pump runs again when a thread has read it */
         rpc_unqueue(p, w);
         rpc_run_waiting(p, w);
     }
@@ -543,7 +544,7 @@ static void rpc_on_pump(struct loop_task *t) {
         rpc_tell_room(p);
     if (!p->ending)
         return;
-    rpc_expire_parked(p);
+    rpc_expire_yielded(p);
     if (list_empty(&p->queue) && list_empty(&p->calls))
         conn_end(p->conn, 1000, "");
 }

@@ -1,14 +1,14 @@
 #pragma once
-/* What rpc.c, the order and the answers, and rpc_read.c, reading messages, know of each other. */
+/* Shared by rpc.c (order and answers) and rpc_read.c (reading messages). */
 
 #include "rpc/envelope.h"
 #include "rpc/rpc.h"
 
-#define RPC_TOO_LARGE 1 /* from rpc_read_parse(): for a thread */
+#define RPC_TOO_LARGE 1 /* rpc_read_parse(): a thread must read the message */
 
 const struct rpc_method *rpc_find(const struct rpc_host *h, struct str name);
 
-/* Whether a message has so much text that a thread reads it. */
+/* Whether a thread must read the message, because it has RPC_AHEAD of text. */
 bool rpc_read_is_large(const struct conn_message *m);
 
 /*
@@ -21,7 +21,7 @@ MUST_CHECK int rpc_read_parse(const struct rpc_host *h, struct json_doc *doc,
 /* Decoded params of a request. */
 struct rpc_params {
     const struct rpc_method *method; /* NULL: unknown, or no request */
-    int r;                           /* 0 or -errno, then with e */
+    int r;                           /* of `decode`: 0, or -errno with e set */
     struct err e;
     _Alignas(max_align_t) char space[RPC_PARAMS_MAX];
 };
@@ -35,12 +35,12 @@ struct rpc_ahead {
     struct pool_job job;
     struct list node; /* in host->ahead while it is queued */
     struct rpc_host *host;
-    struct rpc_peer *peer; /* NULL: nobody waits for it */
+    struct rpc_peer *peer; /* NULL: the connection is gone */
     struct rpc_waiting *waiting;
     enum { RPC_AHEAD_NEW, RPC_AHEAD_QUEUED, RPC_AHEAD_READING, RPC_AHEAD_READ } state;
     struct json_doc doc;
     struct envelope env;
-    struct rpc_params params; /* when it was read and is a request */
+    struct rpc_params params; /* set in RPC_AHEAD_READ, if r is 0 */
     int r;                    /* of rpc_read_parse() */
     struct err e;
 };
@@ -51,19 +51,19 @@ struct rpc_waiting {
     char *key; /* value of the method's key parameter, or NULL */
     size_t key_len;
     struct conn_message message; /* in `memory` or in `text` */
-    struct buf memory;           /* of a large one, taken over */
+    struct buf memory;           /* taken over from a large message */
     struct rpc_ahead *ahead;     /* owned, or NULL */
     char text[];
 };
 
-/* Makes a message last: the memory of a large one is taken over, another one is copied. */
+/* Makes a message last: takes the memory of a large one over, copies any other. NULL: no memory. */
 struct rpc_waiting *rpc_read_waiting_new(const struct conn_message *m, struct str key);
 
-/* NULL is harmless. One that a thread is reading goes when the thread is through with it. */
+/* Accepts NULL. A message that a thread reads is freed when the thread is done. */
 void rpc_read_waiting_free(struct rpc_peer *p, struct rpc_waiting *w);
 
-/* Lets a thread read it when its turn has come. 0 or -ENOMEM. */
+/* Prepares w to be read in a thread. 0 or -ENOMEM. */
 MUST_CHECK int rpc_read_ahead_new(struct rpc_peer *p, struct rpc_waiting *w);
 
-/* Whether it was read; if nobody has begun to, a thread does, and the peer's pump runs after it. */
+/* Whether it was read. If not, queues it for a thread; the peer's pump runs when that is done. */
 bool rpc_read_ahead_is_done(struct rpc_ahead *a);

@@ -9,7 +9,7 @@ bool rpc_read_is_large(const struct conn_message *m) {
     return conn_message_text_len(m) >= RPC_AHEAD;
 }
 
-/* Whether the mark in a parsed message is the parameter that its method decodes. */
+/* Whether the marked string of a parsed message is the parameter that its method decodes. */
 static bool rpc_read_is_usable(const struct rpc_host *h, const struct json_doc *doc,
                                const struct conn_message *m, struct str text) {
     const struct json_node *root = json_root(doc);
@@ -25,7 +25,7 @@ static bool rpc_read_is_usable(const struct rpc_host *h, const struct json_doc *
     return v != NULL && v->type == JSON_STRING && conn_message_marks(m, text, json_str(v));
 }
 
-/* A mark that is not usable becomes text again, before anybody else looks at the message. */
+/* Restores a message whose mark is not usable, before anybody else looks at it. */
 int rpc_read_parse(const struct rpc_host *h, struct json_doc *doc, struct conn_message *m,
                    struct envelope *env, struct err *e) {
     if (!m->utf8 && !utf8_valid(m->p, m->n))
@@ -91,7 +91,7 @@ struct rpc_waiting *rpc_read_waiting_new(const struct conn_message *m, struct st
     return w;
 }
 
-/* Lets threads begin with what is queued, the first of each connection in turn. */
+/* Gives queued messages to threads, the first of each connection in turn. */
 static void rpc_ahead_pump(struct rpc_host *h) {
     for (struct list *n; h->reading < h->readers && (n = list_first(&h->ahead)) != NULL;) {
         struct rpc_ahead *a = list_entry(n, struct rpc_ahead, node);
@@ -148,7 +148,7 @@ static void rpc_ahead_done(struct pool_job *j) {
     struct rpc_ahead *a = container_of(j, struct rpc_ahead, job);
     rpc_ahead_over(a->host);
     if (j->refused && a->peer != NULL)
-        rpc_ahead_work(j); /* all threads hang: it takes the loop's time */
+        rpc_ahead_work(j); /* all threads hang: the loop reads it */
     a->state = j->refused && a->peer == NULL ? RPC_AHEAD_NEW : RPC_AHEAD_READ;
     if (a->peer != NULL) {
         loop_defer(a->host->loop, &a->peer->pump);

@@ -319,7 +319,7 @@ static void a_yielded_call_leaves_its_lane(void **state) {
 static void yielded_calls_are_bounded(void **state) {
     (void)state;
     struct client *c = client_new();
-    for (int i = 0; i < RPC_PARKED_MAX; i++) {
+    for (int i = 0; i < RPC_YIELDED_MAX; i++) {
         client_call(c, i, "rest", "{}");
         if (i % 128 == 0)
             turn();
@@ -470,20 +470,20 @@ static void charged_bytes_keep_others_waiting(void **state) {
     (void)state;
     struct client *c = client_new();
     call(c, 1, "defer");
-    rpc_charge(calls[1], RPC_HELD_BYTES);
+    rpc_charge(calls[1], RPC_CHARGED_MAX);
     call(c, 2, "now");
     expect_nothing(c); /* although there is a second lane */
-    rpc_charge(calls[1], RPC_HELD_BYTES - 1);
+    rpc_charge(calls[1], RPC_CHARGED_MAX - 1);
     turn();
     expect_result(c, 2);
     call(c, 3, "defer");
-    assert_true(rpc_may_hold(calls[1], 1 << 20)); /* one that has begun must be able to end */
-    assert_false(rpc_may_hold(calls[3], 2));
+    assert_true(rpc_may_charge(calls[1], 1 << 20)); /* one that has begun must be able to end */
+    assert_false(rpc_may_charge(calls[3], 2));
     assert_int_equal(rooms, 0);
     answer(1);
     assert_int_equal(rooms, 1);
-    assert_true(rpc_may_hold(calls[3], 2));
-    assert_int_equal(peer_of(c)->held_bytes, 0);
+    assert_true(rpc_may_charge(calls[3], 2));
+    assert_int_equal(peer_of(c)->charged_bytes, 0);
 }
 
 /* A slow reader: what waits is answered when there is room. */
