@@ -94,7 +94,7 @@ static inline void base64_put(unsigned char *dst, uint32_t bits, size_t n) {
         dst[i] = (unsigned char)(bits >> (16 - 8 * i));
 }
 
-/* Whole groups without padding; the characters consumed, which is less than n at a bad one. */
+/* Decodes whole groups without padding, up to the first bad one; returns the characters used. */
 static size_t base64_decode_body(unsigned char *dst, const char *src, size_t n) {
     size_t i = 0;
 #if defined(__x86_64__)
@@ -110,7 +110,7 @@ static size_t base64_decode_body(unsigned char *dst, const char *src, size_t n) 
     return i;
 }
 
-/* A text of which `before` characters, a multiple of 4, were decoded earlier; p is what follows. */
+/* The rest of a text, of which `before` characters were decoded earlier. */
 struct base64_text {
     const char *p;
     size_t n, before;
@@ -121,7 +121,7 @@ static ssize_t base64_bad_symbol(struct base64_text t, size_t at, struct err *e)
                    (unsigned)(unsigned char)t.p[at], t.before + at);
 }
 
-/* The last group, from `at` on: one to four characters, padding among them. */
+/* Decodes the last group, from `at` on: one to four characters, padding included. */
 static ssize_t base64_decode_last(unsigned char *dst, struct base64_text t, size_t at,
                                   struct err *e) {
     uint32_t bits = 0;
@@ -149,12 +149,12 @@ static ssize_t base64_decode_last(unsigned char *dst, struct base64_text t, size
     return (ssize_t)(symbols - 1);
 }
 
-/* A single bad byte after whole groups, such as a newline, is reported before all else. */
+/* The reference reports a single bad byte after whole groups (a newline) before all else. */
 static bool base64_ends_badly(struct base64_text t) {
     return t.n % 4 == 1 && t.p[t.n - 1] != '=' && base64_value(t.p[t.n - 1]) == BASE64_BAD;
 }
 
-/* The group at `at` has a bad byte. */
+/* Reports the bad byte in the group at `at`. */
 static ssize_t base64_bad_group(struct base64_text t, size_t at, struct err *e) {
     while (base64_value(t.p[at]) != BASE64_BAD)
         at++;

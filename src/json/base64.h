@@ -29,11 +29,11 @@ size_t base64_encode(char *dst, const void *src, size_t n);
 
 /*
  * Strict decoding: padding required, trailing bits zero, no white space. dst needs
- * base64_decoded_max(n) bytes, or it is src itself (decoding in place). Returns the bytes written,
- * behind which nothing is touched, or -EINVAL with ERR_INVALID_PARAMS and the protocol's text:
+ * base64_decoded_max(n) bytes, or it is src itself (decoding in place). Returns the bytes written
+ * (it writes nothing behind them), or -EINVAL with ERR_INVALID_PARAMS and the protocol's text:
  * "Invalid symbol B, offset O." (value and offset of the first byte outside the alphabet),
  * "Invalid padding", "Invalid last symbol B, offset O." (non-zero trailing bits), "Invalid input
- * length: N". What dst holds after an error is not defined.
+ * length: N". After an error the content of dst is undefined.
  */
 ssize_t base64_decode(void *dst, const char *src, size_t n, struct err *e);
 

@@ -74,7 +74,7 @@ BASE64_AVX2 size_t base64_avx2_decode_masked(char *dst, const char *src, size_t 
     return i;
 }
 
-/* 12 characters beyond make room for the 8 bytes that the last store writes too many. */
+/* The last store writes 8 bytes too many; 12 characters left over make room for them. */
 size_t base64_avx2_decode(unsigned char *dst, const char *src, size_t n) {
     return n < 64 + 12 ? 0 : base64_avx2_decode_masked((char *)dst, src, n - 12, 0);
 }

@@ -1,5 +1,5 @@
 #pragma once
-/* The vector halves of base64. They stop early by design; the caller does the rest. */
+/* Vector routines of base64. They stop early; the caller does the rest. */
 
 #include "base/cpu.h"
 
@@ -11,7 +11,7 @@
 
 #define BASE64_AVX2 __attribute__((target("avx2")))
 
-/* The same 16 bytes in both halves. */
+/* 16 bytes, repeated in both halves. */
 #define BASE64_LANES(...) _mm256_setr_epi8(__VA_ARGS__, __VA_ARGS__)
 
 /*
@@ -29,7 +29,7 @@ BASE64_AVX2 static inline __m256i base64_avx2_refuse(__m256i c) {
     return _mm256_and_si256(_mm256_shuffle_epi8(refused, low), _mm256_shuffle_epi8(own, high));
 }
 
-/* Whether what follows may be called on this machine. */
+/* Whether the processor has AVX2; only then the functions below may be called. */
 static inline int base64_avx2_usable(void) {
     return cpu_has_avx2();
 }
@@ -39,15 +39,15 @@ size_t base64_avx2_encode(char *dst, const unsigned char *src, size_t n);
 
 /*
  * Decodes a multiple of 4 characters, up to the first vector with a byte outside the alphabet or to
- * less than 76 from the end; returns the characters consumed. dst may be src. At dst it may write
- * what decoding all n characters takes, but no more.
+ * less than 76 from the end; returns the characters consumed. dst may be src. It writes no more
+ * bytes than decoding all n characters does.
  */
 size_t base64_avx2_decode(unsigned char *dst, const char *src, size_t n);
 
 /*
- * The same for characters that have to be XORed with `key` before, four at a time; only the last
- * ones that make no vector of 64 are left. dst may be src, or a place before it, and it may write
- * as many bytes as it takes characters.
+ * Like base64_avx2_decode(), for characters to XOR with `key`, four at a time; it leaves only the
+ * last ones that make no vector of 64. dst may be src, or a place before it. It may write as many
+ * bytes as it takes characters.
  */
 size_t base64_avx2_decode_masked(char *dst, const char *src, size_t n, uint32_t key);
 #else

@@ -8,16 +8,16 @@
 #include <stdio.h>
 
 #define JSON_NODES_FIRST 64
-#define JSON_NODES_KEPT 512 /* what json_doc_trim() leaves */
+#define JSON_NODES_KEPT 512 /* left by json_doc_trim() */
 #define JSON_NODES_MAX (2 * (size_t)JSON_MAX_VALUES)
 
 /*
- * Decoded strings are packed into chunks of at most JSON_CHUNK bytes; longer ones than JSON_LONG
- * get their own. So at most a quarter of a chunk is lost at its end.
+ * Decoded strings share chunks of at most JSON_CHUNK bytes; strings longer than JSON_LONG get their
+ * own. So at most a quarter of a chunk is lost at its end.
  */
 #define JSON_CHUNK 16384
 #define JSON_LONG 4096
-#define JSON_SLACK 16 /* what json_scan_copy() may write too much */
+#define JSON_SLACK 16 /* bytes that json_scan_copy() may write behind its result */
 
 struct json_parser {
     struct json_doc *d;
@@ -33,7 +33,7 @@ struct json_parser {
 
 void json_doc_init(struct json_doc *d, size_t max_text, uint64_t seed) {
     *d = (struct json_doc){.seed = seed};
-    /* A quarter of a chunk, rounding and the arena's own blocks come on top of the text. */
+    /* The text, a quarter of a chunk, rounding, and the arena's own blocks. */
     d->arena = ARENA_INIT(max_text + max_text / 2 + 4 * (size_t)JSON_CHUNK);
 }
 
@@ -136,13 +136,13 @@ static int json_unicode(struct json_parser *s, char **out) {
     return 0;
 }
 
-/* What the character stands for after a backslash, 0 if it is not a single byte. */
+/* The byte that a character after a backslash stands for; 0 if it is no single byte. */
 static const char json_short[256] = {
     ['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
     ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
 };
 
-/* The escape whose backslash is at s->p. It never gets longer by decoding. */
+/* Decodes the escape at s->p (its backslash). The result is never longer. */
 static inline int json_escape(struct json_parser *s, char **out) {
     char c = s->end - s->p > 1 ? json_short[(unsigned char)s->p[1]] : '\0';
     if (c != '\0') {
@@ -261,7 +261,7 @@ static const char *json_digits(const char *p, const char *end) {
     return p;
 }
 
-/* End of the number at p, or NULL with the place of the misfit in *bad. */
+/* The end of the number at p, or NULL with the first bad place in *bad. */
 static const char *json_number_end(const char *p, const char *end, const char **bad) {
     if (p < end && *p == '-')
         p++;
@@ -331,7 +331,7 @@ static int json_fail_duplicate(struct json_parser *s, const struct json_node *ke
     size_t n = utf8_cut(key->p, key->n, sizeof reason / 2);
     snprintf(reason, sizeof reason, "duplicate JSON object key `%.*s%s`", (int)n, key->p,
              n < key->n ? "..." : "");
-    /* A key with escapes was decoded elsewhere: then the end of its object has to do. */
+    /* A key with escapes does not lie in the text: report the end of its object. */
     bool in_text = key->p >= s->text && key->p < s->end;
     return json_fail(s, in_text ? key->p + key->n : s->p, reason);
 }
@@ -354,7 +354,7 @@ static inline int json_close(struct json_parser *s) {
     return 0;
 }
 
-/* A value's first token: a scalar whole, of a container the opening bracket. */
+/* Reads a scalar, or the opening bracket of a container. */
 static inline int json_value(struct json_parser *s) {
     json_skip_space(s);
     if (s->p == s->end)
@@ -391,8 +391,8 @@ static inline int json_key(struct json_parser *s) {
 }
 
 /*
- * Inside the innermost container: goes on to where its next member's value starts, or past its
- * closing bracket. 1 when a value follows, 0 when the container ended.
+ * Goes on to the next value in the innermost container, or past its closing bracket. 1 when a value
+ * follows, 0 when the container ended.
  */
 static inline int json_advance(struct json_parser *s) {
     struct json_node *v = &s->d->nodes[s->stack[s->depth - 1]];

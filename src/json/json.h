@@ -1,12 +1,12 @@
 #pragma once
 /*
- * JSON reader. One pass over the text; the result is a flat array of nodes in document order, so a
- * walk needs no pointers. Strings are slices of the text; those with escapes are decoded into the
- * document's arena while parsing, so `p`/`n` of a string or key is always the decoded value.
+ * JSON reader. One pass over the text makes a flat array of nodes in document order, so a walk
+ * needs no pointers. Strings are slices of the text; strings with escapes are decoded into the
+ * document's arena, so `p`/`n` of a string or key is always the decoded value.
  *
  * Accepted: RFC 8259 with the protocol's limits (JSON_MAX_VALUES, JSON_MAX_DEPTH). Refused besides
  * syntax errors: duplicate keys in one object (compared decoded), lone surrogate escapes, raw
- * control characters in strings. Numbers are only checked for syntax; range is the reader's matter.
+ * control characters in strings. Of numbers only the syntax is checked; json_u64() checks ranges.
  */
 
 #include "base/arena.h"
@@ -30,31 +30,31 @@ enum json_type {
 };
 
 struct json_node {
-    const char *p;       /* text of a number or string; borrowed from the text or the arena */
-    size_t n;            /* its length */
-    uint32_t skip;       /* nodes in this subtree, itself included: node + skip is what follows */
-    uint32_t count;      /* elements or members of a container */
-    enum json_type type; /* enum json_type */
+    const char *p;  /* text of a number or string; borrowed from the text or the arena */
+    size_t n;       /* its length */
+    uint32_t skip;  /* nodes in this subtree, itself included: node + skip follows it */
+    uint32_t count; /* elements or members of a container */
+    enum json_type type;
 };
 
 struct json_doc {
-    struct json_node *nodes; /* owned, kept between parses; nodes[0] is the root */
+    struct json_node *nodes; /* owned, reused by the next parse; nodes[0] is the root */
     size_t len, cap;
     struct arena arena; /* decoded strings of the last parse */
-    uint64_t seed;      /* for the duplicate-key hash; any value, best random */
+    uint64_t seed;      /* for the duplicate-key hash; best random */
 };
 
-/* `max_text` bounds the arena (the longest text that will be parsed). Allocates nothing. */
+/* `max_text` is the longest text to parse; it bounds the arena. Allocates nothing. */
 void json_doc_init(struct json_doc *d, size_t max_text, uint64_t seed);
 void json_doc_fini(struct json_doc *d);
 
-/* Gives back memory beyond what small messages need. Call after a message was handled. */
+/* Frees memory beyond the needs of small messages. Call after a message was handled. */
 void json_doc_trim(struct json_doc *d);
 
 /*
  * Parses n bytes of valid UTF-8 (the caller checked). The nodes borrow from `text`, which must
  * outlive their use. 0; -EINVAL with the reason and position in e (code ERR_INVALID_REQUEST);
- * -ENOMEM. Nodes of an earlier parse are gone either way.
+ * -ENOMEM. Nodes of an earlier parse become invalid.
  */
 MUST_CHECK int json_parse(struct json_doc *d, const char *text, size_t n, struct err *e);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Up to here comparing every pair is cheaper than hashing. */
+/* Up to so many members comparing every pair is cheaper than hashing. */
 #define JSON_DUP_PAIRWISE 16
 
 void json_dup_fini(struct json_dup *s) {
@@ -14,7 +14,7 @@ void json_dup_fini(struct json_dup *s) {
     s->cap = 0;
 }
 
-/* SipHash under a key made of the seed: who does not know it cannot prepare collisions. */
+/* SipHash keyed with the seed: a client that does not know it cannot prepare collisions. */
 static uint64_t json_dup_hash(uint64_t seed, const struct json_node *key) {
     const uint64_t k[2] = {seed, ~seed};
     uint64_t v;

@@ -3,7 +3,7 @@
 
 #include "json/json.h"
 
-/* Memory and key of the search; zero it, set the seed, reuse it for every object of a document. */
+/* Memory and key of the search. Zero it, set the seed, reuse it for all objects of a document. */
 struct json_dup {
     uint32_t *table; /* owned; offsets of keys from their object, 0 is a free slot */
     size_t cap;      /* slots allocated */
@@ -13,8 +13,8 @@ struct json_dup {
 void json_dup_fini(struct json_dup *s);
 
 /*
- * Looks for two equal keys among the members of `object`. 0 and *dup is the later one of such a
- * pair or NULL; or -ENOMEM. Time is linear in the length of the keys.
+ * Looks for two equal keys among the members of `object`. 0, with the later one in *dup or NULL; or
+ * -ENOMEM. Time is linear in the length of the keys.
  */
 MUST_CHECK int json_dup_find(struct json_dup *s, const struct json_node *object,
                              const struct json_node **dup);

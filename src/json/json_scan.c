@@ -30,7 +30,7 @@ JSON_SCAN_AVX2 static inline __m256i json_scan_match(const char *p) {
     return _mm256_or_si256(_mm256_or_si256(quote, slash), control);
 }
 
-/* n >= 32. The last vector overlaps what was already searched. */
+/* n >= 32. The last vector overlaps bytes that were searched. */
 JSON_SCAN_AVX2 static size_t json_scan_avx2(const char *p, size_t n) {
     size_t i = 0;
     for (; n - i >= 128; i += 128) {

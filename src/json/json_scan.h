@@ -1,7 +1,7 @@
 #pragma once
 /*
- * The one search the reader and the writer share: the first byte of a run that JSON strings cannot
- * hold as it is, that is a quote, a backslash or a control character (below 0x20).
+ * The search shared by reader and writer: the first byte that a JSON string must escape, that is a
+ * quote, a backslash or a control character (below 0x20).
  */
 
 #include <stddef.h>
@@ -14,7 +14,7 @@
 /* Runs above this many bytes are worth a call. */
 #define JSON_SCAN_SHORT 64
 
-/* As json_scan(), for runs that are likely long. */
+/* Like json_scan(), for runs that are likely long. */
 size_t json_scan_long(const char *p, size_t n);
 
 #if defined(__x86_64__)
@@ -40,8 +40,8 @@ static inline size_t json_scan(const char *p, size_t n) {
 }
 
 /*
- * Copies the bytes up to the first special one among the n at p to dst and returns how many. At dst
- * n bytes may be written, but no more than 15 beyond the run.
+ * Copies the bytes before the first special one among the n at p to dst and returns their number.
+ * It may write up to 15 bytes more at dst, but at most n in all.
  */
 static inline size_t json_scan_copy(char *dst, const char *p, size_t n) {
     size_t i = 0;

@@ -14,7 +14,7 @@
 
 /*
  * Code points the protocol's texts show as \u{x}: controls, blanks other than the space, format
- * characters, combining marks of the common scripts, private use and what is unassigned for good.
+ * characters, combining marks of the common scripts, private use, and permanently unassigned ones.
  */
 static const struct {
     uint32_t first, last;
@@ -113,7 +113,7 @@ static int jsondec_container(const struct json_node *v, enum json_type type, con
     return 0;
 }
 
-/* A plain value into `out`. */
+/* Decodes a plain value into `out`. */
 static int jsondec_scalar(const struct jsondec_field *f, const struct json_node *v, void *out,
                           struct err *e) {
     const char *expected = f->expected;
@@ -201,7 +201,7 @@ static int jsondec_checks(const struct jsondec_struct *s, const struct json_node
     return 0;
 }
 
-/* Before an error of the member `at` (NULL: of none) is reported. */
+/* Replaces an error of the member `at` (NULL: of none) by that of an earlier check. */
 static void jsondec_look_before(const struct jsondec_struct *s, const struct json_node *v,
                                 const struct json_node *at, struct err *e) {
     struct err first = ERR_INIT;
@@ -255,7 +255,7 @@ int jsondec_unit(const struct json_node *v, struct err *e) {
     return jsondec_type_error(v, "unit", e);
 }
 
-/* The list of variants as the text names it, cut to the room at dst. */
+/* The list of variants as the error text has it, cut to the room at dst. */
 static void jsondec_variants(char *dst, size_t room, const char *const *variants, size_t count) {
     size_t len = 0;
     dst[0] = '\0';
@@ -268,7 +268,7 @@ static void jsondec_variants(char *dst, size_t room, const char *const *variants
 
 int jsondec_variant(const struct json_node *v, const char *const *variants, size_t count,
                     struct err *e) {
-    /* The reference also takes {"name":null}; refused here, with its texts where they apply. */
+    /* The reference also accepts {"name":null}. It is refused here, with the reference's texts. */
     const struct json_node *name = v;
     if (v != NULL && v->type == JSON_OBJECT) {
         if (v->count != 1)

@@ -1,10 +1,10 @@
 #pragma once
 /*
- * Decoding of request parameters: a table of fields per struct, and the protocol's texts for what
- * does not fit (-32602). Members are decoded in document order, the first misfit is the error;
- * then missing required fields are reported in table order. Unknown members are ignored.
- * What an owner checks after decoding (a URI, a name) has its place in that order too: a field's
- * `check` repeats it when something else is wrong.
+ * Decodes request parameters by a table of fields per struct, with the protocol's error texts
+ * (-32602). Members are decoded in document order, and the first bad one is the error; then missing
+ * required fields are reported in table order. Unknown members are ignored. Checks that the caller
+ * makes after decoding (a URI, a name) have their place in that order too: after another error a
+ * field's `check` repeats them.
  */
 
 #include "json/json.h"
@@ -38,8 +38,8 @@ struct jsondec_field {
     size_t present; /* offset of a bool set when the field was given, or JSONDEC_NO_PRESENT */
     const struct jsondec_struct *sub; /* JSONDEC_STRUCT */
     const char *expected; /* NULL, or the word for "expected ..." (else derived from kind) */
-    /* NULL, or what the owner will ask of a value of the right type; asked here only after an
-     * error, to find the first fault in the text. 0, or -errno with e set. */
+    /* NULL, or the caller's check of a value of the right type. It runs here only after an error,
+     * to find the first fault in the text. 0, or -errno with e set. */
     int (*check)(const struct json_node *v, struct err *e);
 };
 
@@ -59,7 +59,7 @@ struct jsondec_struct {
 MUST_CHECK int jsondec(const struct jsondec_struct *s, const struct json_node *v, void *out,
                        struct err *e);
 
-/* After an error of the owner's own checks: replaces *e by that of the first check that fails. */
+/* After an error of the caller's checks: replaces *e by the error of the first check that fails. */
 void jsondec_report_first(const struct jsondec_struct *s, const struct json_node *v, struct err *e);
 
 /* Methods without params: absent, null or {}; all else "invalid type: ..., expected unit". */
@@ -69,7 +69,7 @@ MUST_CHECK int jsondec_unit(const struct json_node *v, struct err *e);
 int jsondec_type_error(const struct json_node *v, const char *expected, struct err *e);
 
 /*
- * Index of string v in `variants` (count of them), or -EINVAL with "unknown variant `v`, expected
+ * The index of string v among the `count` variants, or -EINVAL with "unknown variant `v`, expected
  * ...": "`a`" for one, "`a` or `b`" for two, "one of `a`, `b`, `c`" for more. A non-string is an
  * "invalid type: ..., expected string or map" error; an object is refused too, with the texts the
  * reference has for a name it does not know.

@@ -2,7 +2,7 @@
 
 #include "json/json_scan.h"
 
-/* What follows the backslash, or 'u' for the long form. */
+/* The character after the backslash; 'u' stands for the long form. */
 static char jsonw_short(char c) {
     switch (c) {
     case '"':

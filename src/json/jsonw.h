@@ -9,8 +9,8 @@
  */
 MUST_CHECK int jsonw_str(struct buf *b, struct str s);
 
-/* Length of what jsonw_str() would append. */
+/* The number of bytes that jsonw_str() appends. */
 size_t jsonw_str_len(struct str s);
 
-/* Writes the same to dst (room for jsonw_str_len(s) bytes); returns the bytes written. */
+/* Like jsonw_str(), to dst (room for jsonw_str_len(s) bytes); returns the bytes written. */
 size_t jsonw_str_to(char *dst, struct str s);

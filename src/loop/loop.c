@@ -59,7 +59,7 @@ void loop_io_del(struct loop *l, struct loop_io *io) {
     }
 }
 
-/* -- timers: a binary heap, each timer knowing its place -- */
+/* -- timers: a binary heap in which each timer knows its place -- */
 
 static void loop_heap_put(struct loop *l, size_t pos, struct loop_timer *t) {
     l->heap[pos] = t;
@@ -123,7 +123,7 @@ static bool loop_is_due(const struct loop *l, uint64_t when) {
     return l->timers > 0 && l->heap[1]->when <= when;
 }
 
-/* Runs what was due at `when`. */
+/* Runs the timers that were due at `when`. */
 static void loop_run_timers(struct loop *l, uint64_t when) {
     while (loop_is_due(l, when)) {
         struct loop_timer *t = l->heap[1];
@@ -160,7 +160,7 @@ void loop_task_del(struct loop_task *t) {
     list_remove(&t->node);
 }
 
-/* Runs what is queued now; tasks queued meanwhile run in the same go, before the next wait. */
+/* Runs all tasks, including those that tasks queue. */
 static void loop_run_tasks(struct loop *l) {
     for (struct list *n; (n = list_first(&l->tasks)) != NULL;) {
         struct loop_task *t = list_entry(n, struct loop_task, node);
@@ -169,7 +169,7 @@ static void loop_run_tasks(struct loop *l) {
     }
 }
 
-/* Runs those that had yielded before the mark was set, as long as they may. */
+/* Runs tasks that had yielded before the mark was set, until their share of the round is over. */
 static void loop_run_yielded(struct loop *l, const struct list *mark) {
     if (list_first(&l->yielded) == mark)
         return;
@@ -199,8 +199,8 @@ static int loop_wait(struct loop *l, struct epoll_event *ev, uint64_t wait) {
 }
 
 /*
- * Waits and serves the descriptors that are ready, at most LOOP_BATCH. How many there were (after a
- * signal, for all one knows, one), or -errno.
+ * Waits and serves the ready descriptors, at most LOOP_BATCH. Their number, or -errno; a signal
+ * counts as one, because descriptors may be ready then.
  */
 static int loop_round(struct loop *l, uint64_t wait) {
     struct epoll_event batch[LOOP_BATCH];
@@ -222,7 +222,7 @@ static int loop_round(struct loop *l, uint64_t wait) {
     return n < 0 ? 1 : n;
 }
 
-/* Serves what is ready, and what that makes ready at once. The kernel gives each its turn. */
+/* Serves the ready descriptors, and those that become ready by it. The kernel rotates them. */
 static int loop_settle(struct loop *l) {
     for (size_t rounds = 2 + l->ios / LOOP_BATCH; rounds > 0; rounds--) {
         int n = loop_round(l, 0);
@@ -239,11 +239,11 @@ int loop_once(struct loop *l, uint64_t max_wait) {
         l->now = l->clock();
         wait = MIN(wait, due > l->now ? due - l->now : 0);
     }
-    struct list mark; /* whoever yields from now on waits until descriptors were looked at again */
+    struct list mark; /* tasks that yield from now on wait for the next round */
     list_append(&l->yielded, &mark);
     int n = loop_round(l, wait);
     if (n >= 0 && loop_is_due(l, l->now)) {
-        /* A timer that is due now may not have been when the kernel was asked. */
+        /* The timer may have become due after the kernel looked at the descriptors. */
         uint64_t when = l->now;
         n = loop_settle(l);
         if (n >= 0)

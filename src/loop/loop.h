@@ -2,17 +2,17 @@
 /*
  * The event loop: one thread, level-triggered epoll, timers on the monotonic clock, deferred tasks.
  *
- * Descriptors come before timers. When a timer is due, the loop first serves every descriptor that
- * is ready, once: what arrived before a deadline, or while the process was stopped, is never
- * overtaken by it. The rounds that takes are counted, so busy descriptors cannot hold up a timer.
+ * Descriptors come before timers. When a timer is due, the loop first serves every ready descriptor
+ * once: no deadline overtakes input that arrived before it, or while the process was stopped. The
+ * number of such rounds is bounded, so busy descriptors cannot delay a timer for ever.
  *
- * Long work is cut into slices. A callback that has worked for LOOP_SLICE yields (loop_yield): the
- * rest follows in later rounds, after descriptors and timers. All that yielded share LOOP_SLICES of
- * a round, in turn; where many have much to do, slices are shorter, so that a round is not longer.
+ * Long work is cut into slices. A callback that has worked for LOOP_SLICE yields (loop_yield) and
+ * goes on in a later round, after descriptors and timers. Tasks that yielded share LOOP_SLICES of a
+ * round in turn; if they are many, their slices are shorter and the round is not longer.
  *
- * Callbacks never block. A callback may remove any io, timer or task, its own included; an object
- * that embeds one must outlive the callback that is running in it, so objects are freed from a
- * deferred task (loop_defer) when in doubt.
+ * Callbacks never block. A callback may remove any io, timer or task, its own included. An object
+ * that embeds one must outlive the callback that runs in it; a deferred task (loop_defer) is a safe
+ * place to free it.
  */
 
 #include "base/list.h"
@@ -32,7 +32,7 @@ typedef void loop_task_fn(struct loop_task *t);
 /* A descriptor under watch. The owner closes the descriptor, after loop_io_del(). */
 struct loop_io {
     int fd;
-    uint32_t events; /* EPOLLIN | EPOLLOUT as armed; 0 = registered, nothing wanted */
+    uint32_t events; /* EPOLLIN | EPOLLOUT as armed; 0 = registered without events */
     bool added;
     loop_io_fn *fn;
 };
@@ -48,7 +48,7 @@ struct loop_timer {
 struct loop_task {
     struct list node;
     bool queued;
-    size_t *yielders; /* borrowed: the loop's, while it is one of them; else NULL */
+    size_t *yielders; /* borrowed: the loop's counter, while it has yielded; else NULL */
     loop_task_fn *fn;
 };
 
@@ -62,34 +62,34 @@ struct loop {
     struct loop_timer **heap; /* heap[1..timers], earliest first; owned */
     size_t timers, heap_cap;
     struct list tasks;
-    struct list yielded;       /* tasks for later rounds, the longest waiting first */
-    size_t yielders;           /* how many those are */
+    struct list yielded;       /* tasks for later rounds, the oldest first */
+    size_t yielders;           /* their number */
     struct epoll_event *batch; /* events of this round not handled yet */
     int batch_at, batch_n;
 };
 
 #define LOOP_MS 1000000ull
 #define LOOP_SEC 1000000000ull
-#define LOOP_SLICE (LOOP_MS / 2)      /* of one callback that can yield, at most */
-#define LOOP_SLICE_MIN (LOOP_MS / 50) /* at least */
-#define LOOP_SLICES (2 * LOOP_MS)     /* of a round, for those that did */
+#define LOOP_SLICE (LOOP_MS / 2)      /* nanoseconds of one callback, at most */
+#define LOOP_SLICE_MIN (LOOP_MS / 50) /* nanoseconds of one callback, at least */
+#define LOOP_SLICES (2 * LOOP_MS)     /* nanoseconds of a round for tasks that yielded */
 
 /* Milliseconds as nanoseconds; more than fits is "never" (UINT64_MAX). */
 static inline uint64_t loop_ms(uint64_t ms) {
     return ms > UINT64_MAX / LOOP_MS ? UINT64_MAX : ms * LOOP_MS;
 }
 
-/* 0 or -errno. `clock` NULL = CLOCK_MONOTONIC. */
+/* `clock` NULL: CLOCK_MONOTONIC. 0 or -errno. */
 MUST_CHECK int loop_init(struct loop *l, uint64_t (*clock)(void));
 void loop_fini(struct loop *l);
 
 /* Starts watching io->fd for `events`. 0 or -errno (-EPERM: a file that is always ready). */
 MUST_CHECK int loop_io_add(struct loop *l, struct loop_io *io, uint32_t events);
 
-/* Changes what is wanted; no system call when it is the same. */
+/* Changes the events to watch for; no system call if they are the same. */
 void loop_io_want(struct loop *l, struct loop_io *io, uint32_t events);
 
-/* Stops watching; events of this round that were not delivered yet are dropped. Harmless twice. */
+/* Stops watching and drops undelivered events of this round. May be called twice. */
 void loop_io_del(struct loop *l, struct loop_io *io);
 
 /* Sets (or moves) a timer to `delay` nanoseconds from now. 0 or -ENOMEM. */
@@ -99,10 +99,10 @@ void loop_timer_del(struct loop *l, struct loop_timer *t);
 /* Queues a task unless it is queued already. */
 void loop_defer(struct loop *l, struct loop_task *t);
 
-/* Queues a task for a later round, behind those that wait; unless it is queued already. */
+/* Queues a task for a later round, behind the others, unless it is queued already. */
 void loop_yield(struct loop *l, struct loop_task *t);
 
-/* When a slice that begins now ends, and whether it has ended. */
+/* The time at which a slice that begins now ends, and whether that is over. */
 static inline uint64_t loop_slice(const struct loop *l) {
     uint64_t share = LOOP_SLICES / MAX(l->yielders + (size_t)l->batch_n, (size_t)1);
     return l->clock() + MAX(MIN(share, LOOP_SLICE), LOOP_SLICE_MIN);
@@ -115,5 +115,5 @@ void loop_task_del(struct loop_task *t);
 /* Runs until loop->stop. 0, or -errno when waiting fails. */
 MUST_CHECK int loop_run(struct loop *l);
 
-/* Waits at most `max_wait` nanoseconds (UINT64_MAX = until something happens) and acts on it. */
+/* One round: waits at most `max_wait` nanoseconds (UINT64_MAX: no limit). 0 or -errno. */
 MUST_CHECK int loop_once(struct loop *l, uint64_t max_wait);

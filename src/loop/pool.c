@@ -17,7 +17,7 @@ static struct timespec pool_after(uint64_t ms) {
     return ts;
 }
 
-/* Tells the loop that there is something in `finished`. The counter never fills: 2^64 jobs. */
+/* Wakes the loop to look at `finished`. The eventfd's counter cannot overflow: 2^64 jobs. */
 static void pool_ring(struct pool *p) {
     eventfd_write(p->wake.fd, 1);
 }
@@ -42,7 +42,7 @@ static size_t pool_site_room(const struct pool *p, uint64_t site, size_t limit) 
     return limit - MIN(there, limit);
 }
 
-/* Lets jobs go on that wait for the site, as far as there is room. Whether there were any. */
+/* Resumes jobs that wait for the site, as far as there is room. Whether there were any. */
 static bool pool_unblock(struct pool *p, uint64_t site) {
     size_t going = 0;
     list_for_each(n, &p->blocked) {
@@ -68,7 +68,7 @@ static bool pool_leave(struct pool *p, struct pool_job *j) {
     return site != 0 && pool_unblock(p, site);
 }
 
-/* Passes on the room that the job was let go on for and has not taken. Whether somebody has it. */
+/* Gives the room for which the job was resumed to the next one. Whether a job took it. */
 static bool pool_pass_on(struct pool *p, struct pool_job *j) {
     uint64_t site = j->let;
     j->let = 0;
@@ -104,7 +104,7 @@ static void pool_set_coming(struct pool *p, struct pool_thread *t, bool coming) 
     t->coming = coming;
 }
 
-/* Waits to be called; false when nobody does for the idle time. */
+/* Waits for a call; false when the idle time is over. */
 static bool pool_idle(struct pool *p, struct pool_thread *t) {
     struct timespec end = pool_after(p->idle_ms);
     list_insert_before(p->idle.next, &t->node);
@@ -117,7 +117,7 @@ static bool pool_idle(struct pool *p, struct pool_thread *t) {
     return true;
 }
 
-/* The next job, or NULL when the thread is to end. */
+/* The next job, or NULL when the thread has to end. */
 static struct pool_job *pool_take(struct pool *p, struct pool_thread *t) {
     for (;;) {
         pool_set_coming(p, t, false);
@@ -136,7 +136,7 @@ static struct pool_job *pool_take(struct pool *p, struct pool_thread *t) {
     }
 }
 
-/* The site was full when the job asked. It waits, unless there is room meanwhile. */
+/* The site was full when the job asked. The job waits, unless there is room by now. */
 static void pool_block(struct pool *p, struct pool_job *j) {
     p->running--;
     j->begun = false;
@@ -144,7 +144,7 @@ static void pool_block(struct pool *p, struct pool_job *j) {
     pool_unblock(p, j->site);
 }
 
-/* The thread counts as coming before the loop hears of the job, so that the next one finds it. */
+/* Counts the thread as coming before the loop hears of the job: a job submitted then finds it. */
 static void pool_finish(struct pool *p, struct pool_thread *t, struct pool_job *j) {
     list_remove(&j->node);
     bool ring = j->blocked || list_empty(&p->finished);
@@ -190,7 +190,7 @@ static void pool_report(struct list *jobs) {
     }
 }
 
-/* Takes out of the queues what has waited until `now`; the lock is held. */
+/* Removes jobs whose deadline has passed from the queues. The lock is held. */
 static void pool_refuse(struct pool *p, uint64_t now, struct list *jobs) {
     struct list *const queues[] = {&p->waiting, &p->blocked};
     for (size_t i = 0; i < 2; i++) {
@@ -259,7 +259,7 @@ static void pool_on_timer(struct loop_timer *timer) {
 
 /* -- handing over -- */
 
-/* Takes the thread of `list` that is called next; NULL when there is none. The lock is held. */
+/* Takes the next thread to call out of `list`; NULL when it is empty. The lock is held. */
 static struct pool_thread *pool_call(struct pool *p, struct list *list) {
     struct list *n = list_first(list);
     if (n == NULL)
@@ -288,7 +288,7 @@ static int pool_make(struct pool *p, struct pool_thread *t) {
     return e;
 }
 
-/* Nobody comes for the newest job: it waits for a thread that works, or has none to wait for. */
+/* No thread comes for the newest job: it waits for one that works, or is refused without one. */
 static void pool_wait(struct pool *p, struct pool_job *j, bool hopeless) {
     if (p->timer.pos == 0 && !hopeless &&
         loop_timer_set(p->loop, &p->timer, j->deadline - p->loop->now) < 0)
@@ -308,7 +308,7 @@ static void pool_wait(struct pool *p, struct pool_job *j, bool hopeless) {
     pool_ring(p);
 }
 
-/* The thread could not be made. Whether there is no other. */
+/* A thread could not be made. Whether there is no other. */
 static bool pool_unmake(struct pool *p, struct pool_thread *t) {
     pthread_mutex_lock(&p->lock);
     pool_set_coming(p, t, false);
@@ -323,7 +323,7 @@ static void pool_make_or_wait(struct pool *p, struct pool_thread *t, struct pool
         pool_wait(p, j, pool_unmake(p, t));
 }
 
-/* Calls a thread for each job that needs one: they were let go on, nobody submitted them. */
+/* Calls a thread for each resumed job that needs one: no submission does. */
 static void pool_staff(struct pool *p) {
     for (bool more = true; more;) {
         struct pool_thread *called = NULL, *made = NULL;
@@ -420,7 +420,7 @@ int pool_init(struct pool *p, struct loop *loop) {
     list_init(&p->finished);
     list_init(&p->idle);
     list_init(&p->unused);
-    /* Edge-triggered, each write is an event and nobody has to read. */
+    /* Edge-triggered: each write is an event, so the counter need not be read. */
     int r = loop_io_add(loop, &p->wake, EPOLLIN | EPOLLET);
     if (r < 0)
         return r;

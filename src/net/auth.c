@@ -47,7 +47,7 @@ static ssize_t auth_read_all(const char *path, char *p, size_t room) {
     return (ssize_t)len;
 }
 
-/* Judges what was read; on success *s is the trimmed secret within p. */
+/* Checks the bytes of a secret file; on success *s is the trimmed secret within p. */
 static int auth_check_secret(const char *path, const char *p, ssize_t r, struct str *s,
                              struct err *e) {
     if (r < 0) {
@@ -234,7 +234,7 @@ static const struct json_node *auth_claim(const struct json_node *claims, const 
     return v != NULL && v->type != JSON_NULL ? v : NULL;
 }
 
-/* Members of a header that nobody uses still have their types. */
+/* The reference refuses wrong types even of header members that it does not use. */
 static bool auth_header_ok(const struct json_node *header) {
     static const char *const texts[] = {"typ", "kid", "cty", "jku", "x5u", "x5t", "x5t#S256"};
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {

@@ -9,7 +9,7 @@
 
 enum auth_mode { AUTH_NONE, AUTH_CAPABILITY, AUTH_SIGNED };
 
-#define AUTH_SUBJECT_MAX 256  /* bytes of a subject that are kept */
+#define AUTH_SUBJECT_MAX 256  /* bytes of a subject, longer ones are cut */
 #define AUTH_SECRET_MAX 65536 /* bytes of a token or secret file */
 
 struct auth {
@@ -30,8 +30,7 @@ MUST_CHECK int auth_read_secret(const char *path, char **out, size_t *n, struct 
 
 /*
  * Capability mode from a token file, or from 64 hex digits (surrounding blanks trimmed). These and
- * auth_signed() overwrite *a on success without giving back what it held, and leave it untouched
- * on failure.
+ * auth_signed() overwrite *a on success without freeing it, and leave it untouched on failure.
  */
 MUST_CHECK int auth_capability_file(struct auth *a, const char *path, struct err *e);
 MUST_CHECK int auth_capability_digest(struct auth *a, const char *hex, struct err *e);
@@ -54,5 +53,5 @@ const char *auth_check(const struct auth *a, struct str header, int64_t now);
  */
 char *auth_subject(const struct auth *a, struct str header);
 
-/* The HS256 check alone (also the fuzz target). NULL or the static text. */
+/* The HS256 check of auth_check(), for its fuzz target. NULL or the static text. */
 const char *auth_check_jwt(const struct auth *a, struct str token, int64_t now);

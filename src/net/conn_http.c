@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <time.h>
 
-/* Bytes as they are. 0 or -ENOMEM. */
+/* Queues raw bytes. 0 or -ENOMEM. */
 static int conn_put(struct conn *c, struct str bytes) {
     char *p = sendq_reserve(&c->sendq, bytes.n);
     if (p == NULL)
@@ -75,7 +75,7 @@ void conn_http_begin(struct conn *c) {
 }
 
 void conn_http_progress(struct conn *c) {
-    /* It is running, for the head or for this: to move it takes no memory. */
+    /* The timer runs already, and moving it takes no memory. */
     (void)!loop_timer_set(c->host->loop, &c->timer, CONN_BODY_MS * LOOP_MS);
 }
 
@@ -98,7 +98,7 @@ void conn_http_end(struct conn *c, bool close) {
         conn_begin_flush(c);
     else
         conn_proof_await_head(c);
-    loop_defer(c->host->loop, &c->flush_task); /* the next request may be there already */
+    loop_defer(c->host->loop, &c->flush_task); /* the next request may have come */
 }
 
 void conn_http_abort(struct conn *c) {

@@ -8,12 +8,12 @@ static uint64_t conn_proof_left(const struct conn *c) {
     return c->proof_due > now ? c->proof_due - now : 0;
 }
 
-/* The last on its list, with all of its time. */
+/* Puts it at the end of its list, with all of its time. */
 static void conn_proof_restart(struct conn *c, enum conn_standing standing) {
     bool guest = standing == CONN_GUEST && c->host->auth->mode != AUTH_NONE;
     c->standing = standing;
     c->proof_due = c->host->loop->now + CONN_PROOF_MS * LOOP_MS;
-    /* Where everybody may pass, a guest is worth no more than a stranger: age alone counts. */
+    /* Without authentication every stranger can become a guest, so only age counts. */
     list_append(guest ? &c->host->guests : &c->host->strangers, &c->unproven);
 }
 
@@ -38,13 +38,13 @@ void conn_proof_served(struct conn *c) {
     if (c->standing != CONN_SERVED)
         return;
     conn_proof_restart(c, CONN_GUEST);
-    /* It is running, for the head: to move it takes no memory. */
+    /* The timer runs already, and moving it takes no memory. */
     (void)!loop_timer_set(c->host->loop, &c->timer, CONN_PROOF_MS * LOOP_MS);
 }
 
 void conn_proof_over(struct conn *c) {
     if (c->turn_task.queued && c->standing == CONN_GUEST) {
-        c->standing = CONN_LATE; /* `initialize` may be in what waits for its turn */
+        c->standing = CONN_LATE; /* `initialize` may wait for its turn */
         (void)!loop_timer_set(c->host->loop, &c->timer, CONN_PROOF_LATE_MS * LOOP_MS);
         return;
     }
@@ -64,7 +64,7 @@ void conn_proof_await_head(struct conn *c) {
         delay = conn_proof_left(c);
     if (c->sendq.bytes == 0)
         delay = MIN(delay, CONN_HEAD_MS * LOOP_MS);
-    (void)!loop_timer_set(c->host->loop, &c->timer, delay); /* it is running */
+    (void)!loop_timer_set(c->host->loop, &c->timer, delay); /* the timer runs already */
 }
 
 void conn_proof_accept(struct conn *c) {
@@ -87,7 +87,7 @@ static void conn_evict(struct conn *c) {
     conn_drop(c);
 }
 
-/* The first of a list goes, unless what it has sent takes it off that place. */
+/* The first of a list goes, unless its unread input changes its standing. */
 static void conn_evict_first(const struct list *unproven, bool look) {
     struct list *first = list_first(unproven);
     struct conn *c = list_entry(first, struct conn, unproven);
@@ -99,7 +99,7 @@ static void conn_evict_first(const struct list *unproven, bool look) {
 
 bool conn_proof_make_room(struct conn_host *h) {
     for (unsigned looks = 0; h->count >= h->max; looks++) {
-        if (list_empty(&h->strangers)) /* a guest does, when it is known who comes */
+        if (list_empty(&h->strangers)) /* conn_proof_admit() decides about guests */
             return h->count == h->max && !list_empty(&h->guests);
         conn_evict_first(&h->strangers, looks < CONN_LOOKS);
     }

@@ -38,7 +38,7 @@ static struct str http_trim(struct str s) {
     return s;
 }
 
-/* Visible ASCII without the delimiters that no URI has. */
+/* Visible ASCII without characters that no URI has. */
 static bool http_target_ok(struct str s) {
     for (size_t i = 0; i < s.n; i++) {
         unsigned char c = (unsigned char)s.p[i];
@@ -335,7 +335,7 @@ static bool http_is_address(int family, struct str s) {
     return inet_pton(family, z, &addr) == 1;
 }
 
-/* Splits off ":PORT"; false when what follows the host is none. */
+/* Splits ":PORT" off; false when the host is followed by anything else. */
 static bool http_split_host(struct str value, struct str *host) {
     size_t n = 0;
     if (value.n > 0 && value.p[0] == '[') {
@@ -369,7 +369,7 @@ static bool http_host_ok(struct str value, char *const *hosts, size_t count) {
     return str_ieqz(host, "localhost") || http_is_address(AF_INET, host);
 }
 
-/* Whether a browser may have sent it, or a name leads here that nobody told us. */
+/* Whether a browser may have sent it, or it names a host that the operator did not allow. */
 static bool http_guarded(const struct http_request *r, char *const *hosts, size_t count) {
     static const char fetch[] = "sec-fetch-";
     size_t named = 0;
@@ -476,7 +476,7 @@ static bool http_number(struct str *s, uint64_t *v) {
     return i > 0;
 }
 
-/* "FIRST-", "FIRST-LAST" or "-COUNT", and nothing else. *ends: there is a last one. */
+/* Accepts "FIRST-", "FIRST-LAST" or "-COUNT". *ends: LAST is given. */
 static bool http_range_spec(struct str s, uint64_t *first, uint64_t *last, bool *ends) {
     bool suffix = s.n > 0 && s.p[0] == '-';
     if (!suffix && !http_number(&s, first))
@@ -566,7 +566,7 @@ int http_write_head(struct buf *b, const struct http_answer *a, int64_t len, lon
     return r < 0 ? r : http_put_date(b, now);
 }
 
-/* Everything of a reply; may leave a part behind when the buffer is full. */
+/* Appends a whole reply; leaves a part of it when the buffer is full. */
 static int http_put_reply(struct buf *b, const struct http_answer *a, long long now) {
     size_t n = strlen(a->body);
     int r = http_write_head(b, a, (int64_t)n, now);

@@ -34,18 +34,18 @@ int http_parse(const char *data, size_t n, struct http_request *r);
 /* Value of the first header of that name (ASCII case-insensitive), or {NULL, 0}. */
 struct str http_header_get(const struct http_request *r, const char *name);
 
-/* What to do with a request. */
+/* How to go on with a request. */
 enum http_action {
     HTTP_REPLY,   /* send status, body; keep the connection unless `close` */
     HTTP_UPGRADE, /* all upgrade checks but authorization passed: check it, then send 101 */
     HTTP_METRICS, /* all checks of /metrics but authorization passed: check it, then fill `body` */
-    HTTP_FILES,   /* the same of /v1/files: check it, then let the owner answer */
+    HTTP_FILES,   /* all checks of /v1/files but authorization passed: check it, tell the owner */
 };
 
 /* Why a request was refused. */
 enum http_refusal {
     HTTP_ADMITTED,
-    HTTP_FROM_PAGE, /* it has an Origin */
+    HTTP_FROM_PAGE, /* it has an Origin header */
     HTTP_BAD_HOST,  /* /metrics or /v1/files from a browser, or by a name that is not known */
 };
 
@@ -70,15 +70,14 @@ struct http_answer {
 void http_route(const struct http_request *r, struct http_answer *a);
 
 /*
- * The same for "/metrics". A web page must not get at it, not even with a name of its own that it
- * lets resolve to this host: neither `Origin` nor any `Sec-Fetch-*` may be there, and `Host` must
- * be an IP literal, "localhost" or one of the `count` names in `hosts`, each with or without a
- * port.
+ * Routing of "/metrics". No web page may read it, not even under a name of its own that resolves to
+ * this host. So the request must have neither `Origin` nor `Sec-Fetch-*`, and its `Host` must be an
+ * IP literal, "localhost" or one of the `count` names in `hosts`, each with or without a port.
  */
 void http_route_metrics(const struct http_request *r, char *const *hosts, size_t count,
                         struct http_answer *a);
 
-/* The same for "/v1/files": GET, HEAD and PUT; the body of a PUT does not close the connection. */
+/* Routing of "/v1/files": GET, HEAD and PUT, checked as "/metrics". A PUT may have a body. */
 void http_route_files(const struct http_request *r, char *const *hosts, size_t count,
                       struct http_answer *a);
 
@@ -89,9 +88,9 @@ int64_t http_body_len(const struct http_request *r);
 MUST_CHECK int http_query_get(const struct http_request *r, const char *name, struct buf *b);
 
 /*
- * The single range of a Range header for a file of `size` bytes. 1 with *from and *to (exclusive),
- * which are left alone otherwise; 0 when there is none or it is to be ignored (several ranges,
- * another unit, not a range); -ERANGE when it lies outside.
+ * The single range of a Range header for a file of `size` bytes. 1 with *from and *to (exclusive)
+ * set; 0 when there is none or it must be ignored (several ranges, another unit, bad syntax);
+ * -ERANGE when it lies outside.
  */
 int http_range(struct str value, uint64_t size, uint64_t *from, uint64_t *to);
 

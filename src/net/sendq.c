@@ -26,7 +26,7 @@ void sendq_pool_fini(struct sendq_pool *p) {
     p->count = 0;
 }
 
-/* The first of a list of free segments, or NULL. */
+/* Takes the first of a list of free segments, or NULL. */
 static struct sendq_seg *sendq_pop(struct sendq_seg **list, size_t *count) {
     struct sendq_seg *s = *list;
     if (s != NULL) {
@@ -44,7 +44,7 @@ static size_t sendq_seg_cap(size_t n) {
     return n;
 }
 
-/* A segment of that size, from the list of those kept or fresh. NULL when out of memory. */
+/* A pooled segment of that size, or a new one. NULL when out of memory. */
 static struct sendq_seg *sendq_seg_make(size_t cap, struct sendq_seg **list, size_t *count) {
     struct sendq_seg *s = sendq_pop(list, count);
     if (s == NULL)
@@ -104,7 +104,7 @@ void sendq_fini(struct sendq *q) {
     q->bytes = 0;
 }
 
-/* Puts a chain at the end as it is. */
+/* Links a chain to the end. */
 static void sendq_link(struct sendq *q, struct sendq_seg *chain) {
     if (q->tail == NULL)
         q->head = chain;
@@ -133,7 +133,7 @@ void sendq_commit(struct sendq *q, size_t n) {
     q->bytes += n;
 }
 
-/* Whether the bytes of a segment were copied to the end instead. */
+/* Copies a nearly empty segment to the end and frees it; false: it has to be linked. */
 static bool sendq_copy(struct sendq *q, struct sendq_seg *s) {
     size_t n = s->len - s->at;
     char *p = n > 0 && n <= s->cap / SENDQ_SPARSE ? sendq_reserve(q, n) : NULL;

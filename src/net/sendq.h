@@ -13,10 +13,10 @@
 
 #define SENDQ_SMALL 2048          /* first segment for short messages */
 #define SENDQ_LARGE (132 * 1024)  /* holds one full output chunk, encoded */
-#define SENDQ_POOLED 4            /* large segments kept by the pool */
+#define SENDQ_POOLED 4            /* large segments in the pool */
 #define SENDQ_BLOCK (1400 * 1024) /* holds 1 MiB of a file, encoded */
-#define SENDQ_BLOCKS_POOLED 4     /* such segments kept, until sendq_pool_trim() */
-#define SENDQ_SPARSE 4            /* a segment is nearly empty with less than 1/4 in use */
+#define SENDQ_BLOCKS_POOLED 4     /* such segments in the pool, until sendq_pool_trim() */
+#define SENDQ_SPARSE 4            /* a segment with less than 1/4 in use is nearly empty */
 
 struct sendq_seg {
     struct sendq_seg *next;
@@ -34,16 +34,16 @@ struct sendq_pool {
 
 void sendq_pool_fini(struct sendq_pool *p);
 
-/* Gives back the blocks kept; the usual large segments stay. */
+/* Frees the pooled blocks; large segments stay. */
 void sendq_pool_trim(struct sendq_pool *p);
 
 /*
- * A segment with room for n bytes that is filled elsewhere, also by another thread, and then given
- * to a queue: data[0..len). NULL when out of memory.
+ * A segment with room for n bytes. The caller owns it, fills data[0..len) in any thread, and gives
+ * it to a queue. NULL when out of memory.
  */
 struct sendq_seg *sendq_seg_new(struct sendq_pool *p, size_t n);
 
-/* Gives back a chain that was not queued; NULL is harmless. */
+/* Frees a chain that was not queued; accepts NULL. */
 void sendq_seg_free(struct sendq_pool *p, struct sendq_seg *chain);
 
 struct sendq {
@@ -56,18 +56,18 @@ struct sendq {
 void sendq_init(struct sendq *q, struct sendq_pool *pool);
 void sendq_fini(struct sendq *q);
 
-/* n contiguous bytes to fill at the end of the queue, or NULL; they count after sendq_commit(). */
+/* Reserves n contiguous bytes at the end of the queue, to fill and commit. NULL: out of memory. */
 char *sendq_reserve(struct sendq *q, size_t n);
 void sendq_commit(struct sendq *q, size_t n);
 
 /*
- * Appends a chain of filled segments and owns it from now on. What is in those that are nearly
- * empty is copied, so that few bytes never hold much memory.
+ * Appends a chain of filled segments and owns it from now on. Copies the bytes of segments that are
+ * nearly empty, so that few bytes never use much memory.
  */
 void sendq_append(struct sendq *q, struct sendq_seg *chain);
 
 /* Moves everything from `src`, of the same pool, to the end of q. */
 void sendq_move(struct sendq *q, struct sendq *src);
 
-/* Writes as much as fd takes. 0 (look at q->bytes), or -errno when the peer is gone. */
+/* Writes as much as fd takes; q->bytes are left. 0, or -errno when the peer is gone. */
 MUST_CHECK int sendq_flush(struct sendq *q, int fd);

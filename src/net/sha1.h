@@ -13,7 +13,7 @@ struct sha1_state {
 /* The digest of n bytes. */
 void sha1(const void *data, size_t n, uint8_t out[20]);
 
-/* The same in pieces. */
+/* The digest of data that comes in pieces. */
 void sha1_init(struct sha1_state *s);
 void sha1_update(struct sha1_state *s, const void *data, size_t n);
 void sha1_final(struct sha1_state *s, uint8_t out[20]);

@@ -1,19 +1,19 @@
 #pragma once
-/* Sockets of peers: their names, and the options they get. */
+/* Names and options of connected sockets. */
 
 #include <stddef.h>
 #include <sys/socket.h>
 
 #define SOCK_PEER_MAX 64 /* bytes of the name of a peer */
 
-/* "IP:PORT", or "unix": how a peer is called in logs. */
+/* Writes the name of a peer for logs: "IP:PORT" or "unix". */
 void sock_peer_name(const struct sockaddr *addr, char dst[SOCK_PEER_MAX]);
 
-/* Small packets leave at once, and a peer that is gone without a word is found out. */
+/* Sends small packets at once, and detects a peer that vanished (keepalive). */
 void sock_tune_tcp(int fd);
 
-/* Bytes written to a socket that the peer's host has not confirmed; 0 when nobody can say. */
+/* Bytes written to a socket that the peer's host has not confirmed; 0 if the kernel cannot say. */
 size_t sock_unconfirmed(int fd);
 
-/* At most about n bytes wait in the kernel for a peer that does not read; 0: its own limit. TCP. */
+/* TCP: bounds the bytes that the kernel keeps for a slow peer; 0: its default. */
 void sock_limit_unsent(int fd, int n);

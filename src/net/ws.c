@@ -10,10 +10,10 @@
 #define WS_GUID "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 #define WS_CONTROL_MAX 125
 
-/* A collection buffer above this is given back once its message was handled. */
+/* A larger collection buffer is freed once its message was handled. */
 #define WS_KEEP 65536
 
-/* Bytes unmasked and checked at a time, while they are in the first cache. */
+/* Bytes unmasked and checked at a time: they stay in the L1 cache. */
 #define WS_PIECE WS_DECODE_MIN
 
 void ws_parser_init(struct ws_parser *p, size_t max) {
@@ -38,7 +38,7 @@ static bool ws_is_control(enum ws_opcode op) {
     return op >= WS_CLOSE;
 }
 
-/* Length of the header that `head` begins, as far as its bytes tell. */
+/* Length of the header, as far as its first bytes tell. */
 static size_t ws_head_need(const struct ws_parser *p) {
     if (p->head_len < 2)
         return 2;
@@ -46,7 +46,7 @@ static size_t ws_head_need(const struct ws_parser *p) {
     return 2 + (len7 == 126 ? 2U : len7 == 127 ? 8U : 0U) + 4;
 }
 
-/* Checks the first byte. NULL or why not. */
+/* NULL, or why the first byte is refused. */
 static const char *ws_check_first(struct ws_parser *p) {
     uint8_t b = p->head[0];
     if (b & 0x70)
@@ -71,7 +71,7 @@ static const char *ws_check_second(const struct ws_parser *p) {
     return NULL;
 }
 
-/* Sets `left` from the length bytes. NULL or why not. */
+/* Sets `left` from the length bytes. NULL, or why they are refused. */
 static const char *ws_read_length(struct ws_parser *p) {
     size_t len7 = p->head[1] & 0x7F;
     size_t ext = len7 == 126 ? 2U : len7 == 127 ? 8U : 0U;
@@ -96,7 +96,7 @@ static void ws_begin(struct ws_parser *p) {
     p->decoding = p->opcode == WS_TEXT ? WS_DECODE_WAITS : WS_DECODE_OVER;
 }
 
-/* Called with the length bytes complete. False after a failure. */
+/* The length bytes are complete. False after a failure. */
 static bool ws_check_length(struct ws_parser *p, struct ws_msg *m) {
     const char *why = ws_read_length(p);
     if (why) {
@@ -174,7 +174,7 @@ static void ws_end_close(struct ws_parser *p, struct ws_msg *m) {
             .kind = WS_GOT_CLOSE, .opcode = WS_CLOSE, .data = p->ctl + 2, .n = n, .code = code};
 }
 
-/* Payload bytes of a control frame. Returns the bytes consumed; an event is set when complete. */
+/* Takes payload of a control frame; sets an event when it is complete. Returns the bytes taken. */
 static size_t ws_take_control(struct ws_parser *p, const char *data, size_t n, struct ws_msg *m) {
     size_t take = (size_t)MIN(p->left, n);
     ws_mask_undo(p->ctl + p->ctl_len, data, take, p->mask, p->done);
@@ -194,7 +194,7 @@ static size_t ws_take_control(struct ws_parser *p, const char *data, size_t n, s
     return take;
 }
 
-/* Bytes at the end that begin a character and lack its rest: 0 to 3. */
+/* Bytes at the end that begin a UTF-8 character without its rest: 0 to 3. */
 static size_t ws_split_tail(const char *p, size_t n) {
     for (size_t i = 1; i <= MIN(n, (size_t)3); i++) {
         unsigned char c = (unsigned char)p[n - i];
@@ -206,7 +206,7 @@ static size_t ws_split_tail(const char *p, size_t n) {
     return 0;
 }
 
-/* Checks what was collected since the last time. */
+/* Checks the bytes collected since the last time. */
 static void ws_check_text(struct ws_parser *p) {
     if (p->msg_opcode != WS_TEXT || p->not_text || p->msg.len == 0)
         return;
@@ -248,7 +248,7 @@ static void ws_took(struct ws_parser *p, size_t n) {
     p->left -= n;
 }
 
-/* Unmasks and decodes at once. Returns the bytes taken, 0 when they have to be looked at. */
+/* Unmasks and decodes at once. Returns the bytes taken; 0: ws_collect_piece() must look at them. */
 static size_t ws_collect_decoded(struct ws_parser *p, const char *src, size_t n) {
     if (p->decoding != WS_DECODE_ON || ws_loose(p) > 0)
         return 0;
@@ -260,7 +260,7 @@ static size_t ws_collect_decoded(struct ws_parser *p, const char *src, size_t n)
     return took;
 }
 
-/* Unmasks and looks at a piece, of a single group if the last one is not complete. */
+/* Unmasks and checks a piece; it only completes a group of four if one is begun. */
 static size_t ws_collect_piece(struct ws_parser *p, const char *src, size_t n) {
     size_t loose = ws_loose(p), piece = MIN(n, loose > 0 ? 4 - loose : (size_t)WS_PIECE);
     bool letters = ws_mask_undo(p->msg.p + p->msg.len, src, piece, p->mask, p->done);
@@ -276,7 +276,7 @@ static size_t ws_collect_piece(struct ws_parser *p, const char *src, size_t n) {
     return piece;
 }
 
-/* Takes n payload bytes to the end of the message, behind which they may lie already. */
+/* Appends n payload bytes to the message; they may lie behind it already. */
 static void ws_collect(struct ws_parser *p, const char *src, size_t n) {
     while (n > 0) {
         size_t took = ws_collect_decoded(p, src, n);
@@ -298,7 +298,7 @@ static void ws_end_message(struct ws_parser *p, char *data, size_t n, struct ws_
         m->predecoded = p->predecoded;
 }
 
-/* Payload of a data frame was collected: the end of the message is reported. */
+/* Payload of a data frame was collected: reports the end of the message. */
 static void ws_collected(struct ws_parser *p, struct ws_msg *m) {
     if (p->left > 0)
         return;
@@ -311,11 +311,11 @@ static void ws_collected(struct ws_parser *p, struct ws_msg *m) {
     }
 }
 
-/* Payload bytes of a data frame, as ws_take_control(). */
+/* Takes payload of a data frame, as ws_take_control(). */
 static size_t ws_take_data(struct ws_parser *p, char *data, size_t n, struct ws_msg *m) {
     size_t take = (size_t)MIN(p->left, n);
     if (p->fin && p->opcode != WS_CONT && p->done == 0 && take == p->left) {
-        /* All of the message: no need to collect it. */
+        /* The whole message is here: it need not be collected. */
         ws_mask_undo(data, data, take, p->mask, 0);
         p->left = 0;
         p->in_payload = p->in_message = false;
@@ -362,7 +362,7 @@ size_t ws_feed(struct ws_parser *p, char *data, size_t n, struct ws_msg *m) {
     while (off < n && m->kind == WS_NONE) {
         if (!p->in_payload)
             off += ws_take_head(p, data + off, n - off, m);
-        /* Also with no byte left: an empty payload is complete at once. */
+        /* Even with no byte left: an empty payload is complete at once. */
         if (p->in_payload && m->kind == WS_NONE) {
             if (ws_is_control(p->opcode))
                 off += ws_take_control(p, data + off, n - off, m);

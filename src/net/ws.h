@@ -1,8 +1,8 @@
 #pragma once
 /*
  * RFC 6455 framing, server side: an incremental parser for masked client frames and a header
- * writer. The parser keeps at most one message: payload is unmasked in place and handed out without
- * a copy when a whole unfragmented frame lies in the fed bytes, else collected in `msg`.
+ * writer. The parser keeps at most one message. A whole unfragmented frame in the fed bytes is
+ * unmasked in place and handed out without a copy; other payload is collected in `msg`.
  */
 
 #include "base/buf.h"
@@ -13,7 +13,7 @@
 enum ws_opcode { WS_CONT = 0, WS_TEXT = 1, WS_BINARY = 2, WS_CLOSE = 8, WS_PING = 9, WS_PONG = 10 };
 
 enum ws_kind {
-    WS_NONE,      /* nothing complete yet: feed more */
+    WS_NONE,      /* nothing complete: feed more */
     WS_MESSAGE,   /* a whole message: data, opcode WS_TEXT (valid UTF-8) or WS_BINARY (unchecked) */
     WS_GOT_PING,  /* data: payload to echo */
     WS_GOT_PONG,  /* data: payload */
@@ -31,7 +31,7 @@ struct ws_part {
 };
 
 #ifndef WS_DECODE_MIN      /* fuzz targets set a smaller one */
-#define WS_DECODE_MIN 4096 /* characters of the alphabet in sequence, in one piece of input */
+#define WS_DECODE_MIN 4096 /* characters of the alphabet in one piece of input that start it */
 #endif
 
 struct ws_msg {
@@ -48,14 +48,14 @@ struct ws_msg {
 enum ws_decoding { WS_DECODE_WAITS, WS_DECODE_ON, WS_DECODE_OVER };
 
 struct ws_parser {
-    struct buf msg; /* message under collection; its max was taken when the message began */
-    size_t max;     /* largest frame and message from the next message on */
-    size_t valid;   /* bytes of `msg` that are known to be valid UTF-8 */
-    bool not_text;  /* some are known not to be */
+    struct buf msg; /* being collected; its max was set when the message began */
+    size_t max;     /* of frames and messages, from the next message on */
+    size_t valid;   /* bytes of `msg` that were checked to be UTF-8 */
+    bool not_text;  /* some of them are not */
     struct ws_part predecoded;
     enum ws_decoding decoding;
-    uint8_t head[14]; /* header bytes seen so far */
-    uint8_t head_len; /* how many of them */
+    uint8_t head[14]; /* header bytes collected */
+    uint8_t head_len; /* their number */
     uint8_t mask[4];
     uint8_t ctl_len; /* bytes of a control payload collected */
     bool in_payload; /* a header is complete, payload outstanding */
@@ -74,10 +74,10 @@ struct ws_parser {
 void ws_parser_init(struct ws_parser *p, size_t max);
 void ws_parser_fini(struct ws_parser *p);
 
-/* Gives back the memory of a message that was handed out and is done with. */
+/* Frees the memory of a message that was handed out; call when it was handled. */
 void ws_parser_release(struct ws_parser *p);
 
-/* Lowers or raises the maximum for messages that have not begun. */
+/* Sets the maximum for messages that have not begun. */
 void ws_parser_set_max(struct ws_parser *p, size_t max);
 
 /*
@@ -89,14 +89,14 @@ void ws_parser_set_max(struct ws_parser *p, size_t max);
 size_t ws_feed(struct ws_parser *p, char *data, size_t n, struct ws_msg *m);
 
 /*
- * A large payload can be read straight into the message, without ws_feed(): the place for its next
- * bytes and how many fit there (*n > 0), or NULL when there is none. ws_filled() takes n bytes that
- * were put there, and reports as ws_feed().
+ * Reads a large payload straight into the message, without ws_feed(): returns the place for its
+ * next bytes and how many fit (*n > 0), or NULL when the payload is not large. ws_filled() takes n
+ * bytes that were put there, and reports as ws_feed().
  */
 char *ws_room(struct ws_parser *p, size_t *n);
 void ws_filled(struct ws_parser *p, size_t n, struct ws_msg *m);
 
-#define WS_ROOM_MIN (64u << 10)  /* bytes of a payload outstanding, at least */
+#define WS_ROOM_MIN (64u << 10)  /* bytes of a large payload outstanding */
 #define WS_ROOM_MAX (256u << 10) /* bytes read at a time */
 
 #define WS_HEADER_MAX 10

@@ -10,7 +10,7 @@
 
 #define AVX2 __attribute__((target("avx2")))
 
-/* Whole vectors; the bytes done. */
+/* Unmasks whole vectors; returns the bytes done. */
 AVX2 static size_t ws_mask_avx2(char *dst, const char *src, size_t n, const uint8_t mask[4],
                                 bool *letters) {
     int key;
@@ -33,7 +33,7 @@ AVX2 static size_t ws_mask_avx2(char *dst, const char *src, size_t n, const uint
 }
 #endif
 
-/* The mask from `phase` on. */
+/* The mask, rotated to begin at `phase`. */
 static void ws_mask_turn(uint8_t rot[8], const uint8_t mask[4], uint64_t phase) {
     for (size_t i = 0; i < 8; i++)
         rot[i] = mask[(phase + i) % 4];
