@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <sys/statvfs.h>
 
-#define FS_ACCESS_WALK_MAX (1u << 20) /* memory of looking up one path */
-#define FS_ACCESS_TRIES 8             /* looks at a path that changes meanwhile */
+#define FS_ACCESS_WALK_MAX (1u << 20) /* bytes to look up one path */
+#define FS_ACCESS_TRIES 8             /* attempts at a path that keeps changing */
 
-/* What a question to the policy is about. */
+/* The subject of a question to the policy. */
 struct fs_access_ask {
     enum fs_need need;
     struct fs_place *at;
@@ -28,7 +28,7 @@ static enum access_need fs_access_need(enum fs_need need) {
 
 /* -- deciding -- */
 
-/* The deepest part of a path that can be opened; -1: none. For a call that will not be made. */
+/* Opens the deepest part of a path that exists; -1: none. For a call that will be refused. */
 static int fs_access_open_deepest(const char *path) {
     size_t n = strlen(path);
     int fd = -1;
@@ -40,10 +40,8 @@ static int fs_access_open_deepest(const char *path) {
     return fd;
 }
 
-/*
- * Whether the place to change is on a read-only mount: then the kernel says so by itself, or what
- * else is wrong before that. What the mount was asked through is what the call will act on.
- */
+/* Whether the place to change is on a read-only mount: then the kernel refuses by itself, or finds
+ * another error first. Asks through the descriptor that the call will act on. */
 static bool fs_access_is_readonly(void *arg) {
     const struct fs_access_ask *ask = arg;
     struct fs_place *at = ask->at;
@@ -71,7 +69,7 @@ static int fs_access_decide(struct access *x, const struct fs_call_path *p, stru
 
 /* -- paths -- */
 
-/* Whether a link that leads nowhere is in the way of making directories. */
+/* Whether a dangling link is in the way of making directories. */
 static bool fs_access_dangles(const char *path) {
     char prefix[PATH_MAX];
     struct stat st;
@@ -86,7 +84,7 @@ static bool fs_access_dangles(const char *path) {
     return S_ISLNK(st.st_mode) && stat(prefix, &st) < 0;
 }
 
-/* What a place that is not all there means for the call. 0 or -errno. */
+/* The result of a call on a path that does not fully exist. 0 or -errno. */
 static int fs_access_place(const struct fs_call_path *p, const struct locate_result *at) {
     if (at->state == LOCATE_FOUND)
         return 0;
@@ -101,7 +99,7 @@ static int fs_access_place(const struct fs_call_path *p, const struct locate_res
     return at->path[locate_first_missing(at)] != '\0' && !p->parents ? -ENOENT : 0;
 }
 
-/* A link with a denied name leads to what is denied. */
+/* Whether a link on the way has a denied name: then its target is denied. */
 static bool fs_access_crosses(struct access *x, const struct locate_result *at) {
     for (size_t i = 0; i < at->link_count; i++) {
         if (access_globs_matches(x, at->links[i].place))
@@ -110,7 +108,7 @@ static bool fs_access_crosses(struct access *x, const struct locate_result *at) 
     return false;
 }
 
-/* Whether the kernel would follow the links, too: it refuses some of strangers. */
+/* Whether the kernel would follow the links too: it refuses some links of other users. */
 static bool fs_access_may_follow(const char *path, const struct locate_result *at) {
     if (at->link_count == 0 || at->state != LOCATE_FOUND)
         return true;
@@ -118,10 +116,8 @@ static bool fs_access_may_follow(const char *path, const struct locate_result *a
     return fd >= 0 || errno != EACCES;
 }
 
-/*
- * Where `path` leads over links: fills at->path. The walk finds a text; fs_place_fill() then opens
- * that text without passing a link, so that what links say from now on is of no account.
- */
+/* Resolves the links of `path` into at->path. fs_place_fill() then opens that text without passing
+ * a link, so later changes of the links do not matter. */
 static int fs_access_locate(struct access *x, const struct fs_call_path *p, const char *path,
                             struct fs_place *at) {
     _cleanup_arena_ struct arena a = ARENA_INIT(FS_ACCESS_WALK_MAX);
@@ -142,7 +138,7 @@ static int fs_access_locate(struct access *x, const struct fs_call_path *p, cons
 static int fs_access_fill_followed(struct access *x, const struct fs_call_path *p,
                                    struct fs_place *at) {
     strcpy(at->path, p->path);
-    int r = fs_place_fill(at, false); /* most paths lead over no link: two calls tell */
+    int r = fs_place_fill(at, false); /* most paths cross no link: two calls find out */
     for (int i = 0; i < FS_ACCESS_TRIES && (r < 0 || S_ISLNK(at->mode)); i++) {
         r = fs_access_locate(x, p, p->path, at);
         if (r < 0)
@@ -154,7 +150,7 @@ static int fs_access_fill_followed(struct access *x, const struct fs_call_path *
     return r == 0 && S_ISLNK(at->mode) ? -ELOOP : r;
 }
 
-/* Where the directory of a name leads over links. 0 or -errno. */
+/* Resolves the links in a name's directory. 0 or -errno. */
 static int fs_access_locate_dir(struct access *x, const struct fs_call_path *p, const char *dir,
                                 struct fs_place *at) {
     int r = fs_access_locate(x, p, dir, at);
@@ -195,7 +191,7 @@ static int fs_access_fill_name(struct access *x, const struct fs_call_path *p,
     return r;
 }
 
-/* The place of a path on which no link may lie. */
+/* The place of a path that must not cross a link. */
 static int fs_access_fill_plain(struct access *x, const struct fs_call_path *p,
                                 struct fs_place *at) {
     strcpy(at->path, p->path);
@@ -215,7 +211,7 @@ static int fs_access_pass(void *arg, const struct fs_call_path *p, struct fs_pla
     int r;
     if (!p->follow || strcmp(p->path, "/") == 0) {
         r = fs_access_fill_plain(x, p, out);
-        if (r < 0 && r != -EACCES) { /* what is refused anyway is refused first */
+        if (r < 0 && r != -EACCES) { /* a refusal by the policy goes first */
             int refused = fs_access_decide(x, p, out);
             r = refused < 0 ? refused : r;
         } else if (r == 0) {

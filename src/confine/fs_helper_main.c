@@ -44,7 +44,7 @@ static int helper_answer(int channel, const struct fs_call_result *result) {
     return helper_send(channel, &head, none, fd);
 }
 
-/* Maps what is to be written. 0 or -errno. */
+/* Maps the data to write. 0 or -errno. */
 static int helper_map(int fd, struct str *out) {
     struct stat st;
     *out = (struct str){"", 0};
@@ -61,7 +61,7 @@ static int helper_map(int fd, struct str *out) {
     return 0;
 }
 
-/* Makes one call and answers it. 0; not 0 when the helper is of no more use. */
+/* Makes one call and answers it. 0; else the helper must end. */
 static int helper_serve(int channel, const struct fs_call_access *access, struct str bytes,
                         int fd) {
     struct fs_call_result result = FS_CALL_RESULT_INIT;

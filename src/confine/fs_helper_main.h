@@ -1,8 +1,8 @@
 #pragma once
 /*
- * The helper in a sandbox: makes the calls that come over its channel (fs/fs_call.h), one after the
- * other, and ends with it. A call is one packet, with the data to write in a memfd if there is
- * some; so is its answer, with the file or the memfd it speaks of.
+ * The file helper inside a sandbox: makes the calls that arrive on its channel (fs/fs_call.h), one
+ * after the other, and ends with the channel. A call is one packet, with a memfd of the data to
+ * write, if any. Its answer is one packet, with the file or memfd it names.
  */
 
 #include "sandbox/inside/launch.h"

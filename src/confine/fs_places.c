@@ -9,15 +9,15 @@
 #include <poll.h>
 #include <stdio.h>
 
-/* The names of a writable root, and what its .git file leads to. */
+/* The protected names of a writable root, and the directory that its .git file names. */
 #define PLACES_OF_ROOT (PLAN_PROTECTED + 1)
 
 struct place {
     uint64_t dev, ino, mount;
-    int64_t birth_s, change_s; /* the change: of what is not a directory, unfollowed */
+    int64_t birth_s, change_s; /* change_s: only of links and files */
     uint32_t birth_ns, change_ns;
     uint32_t type;
-    int32_t error; /* errno; 0: it is there */
+    int32_t error; /* errno; 0: it exists */
 };
 
 struct fs_places {
@@ -47,7 +47,7 @@ static struct place *places_add(struct fs_places *p, const char *path, bool foll
         at->birth_s = st.stx_btime.tv_sec;
         at->birth_ns = st.stx_btime.tv_nsec;
     }
-    if (!follow && at->type != S_IFDIR) { /* .git files name another directory */
+    if (!follow && at->type != S_IFDIR) { /* a .git file may name another directory now */
         at->change_s = st.stx_ctime.tv_sec;
         at->change_ns = st.stx_ctime.tv_nsec;
     }

@@ -15,13 +15,13 @@
 /* One direction of a connection. */
 struct bridge_way {
     size_t at, len; /* bytes of `bytes` still to be written */
-    bool ended;     /* the reader has seen the end, and the writer was told */
+    bool ended;     /* the reader has seen the end, and the writer knows */
     char bytes[BRIDGE_BUFFER];
 };
 
 enum bridge_kind { BRIDGE_END, BRIDGE_LISTENER, BRIDGE_SIDE };
 
-/* What an event is about. */
+/* The subject of an event. */
 struct bridge_source {
     enum bridge_kind kind;
     int fd;
@@ -42,7 +42,7 @@ struct bridge {
     int epoll;
     struct bridge_source *listeners; /* owned */
     size_t listener_count, pairs;
-    bool paused; /* too many connections: listeners are not watched */
+    bool paused; /* too many connections: nobody watches the listeners */
     struct bridge_pair *dead;
 };
 
@@ -59,13 +59,13 @@ static void pair_watch(struct bridge *b, struct bridge_pair *p) {
     }
 }
 
-/* Freed after the round of events: others of it may name the pair. */
+/* Marks it for bridge_free_dead(): later events of this round may name the pair. */
 static void pair_drop(struct bridge *b, struct bridge_pair *p) {
     if (p->dead)
         return;
     p->dead = true;
     struct linger reset = {.l_onoff = 1};
-    if (p->connecting) /* nobody outside: a reset is the nearest to a refusal */
+    if (p->connecting) /* nobody answers outside: a reset is closest to a refusal */
         setsockopt(p->side[0].fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     util_close_fd(&p->side[0].fd);
     util_close_fd(&p->side[1].fd);
@@ -73,7 +73,7 @@ static void pair_drop(struct bridge *b, struct bridge_pair *p) {
     b->dead = p;
 }
 
-/* Begins to connect to the host. False: there is nobody. */
+/* Begins to connect to the host. False: nobody listens. */
 static bool pair_connect(struct bridge *b, struct bridge_pair *p, bool v6) {
     struct sockaddr_storage a;
     socklen_t n = bridge_listen_address(v6, p->port, &a);
@@ -99,7 +99,7 @@ static bool pair_connected(struct bridge *b, struct bridge_pair *p) {
     return true;
 }
 
-/* Moves what can be moved from one side to the other. False: the connection broke. */
+/* Moves bytes from one side to the other. False: the connection broke. */
 static bool pair_move(struct bridge_pair *p, int from) {
     struct bridge_way *w = &p->way[from];
     if (w->len == 0 && !w->ended) {
@@ -174,7 +174,7 @@ static void bridge_free_dead(struct bridge *b) {
         bridge_pause(b, false);
 }
 
-/* The next listener; -1 when all are here. */
+/* The next listener; -1 behind the last. */
 static int bridge_take(int sock, uint16_t *port) {
     int fd;
     ssize_t n = fdpass_receive(sock, port, sizeof *port, MSG_WAITALL, &fd);
@@ -200,7 +200,7 @@ void bridge_serve(int sock, pid_t pid) {
     struct bridge_source end = {.kind = BRIDGE_END, .fd = (int)syscall(SYS_pidfd_open, pid, 0)};
     struct epoll_event e = {.events = EPOLLIN, .data.ptr = &end};
     if (b.epoll < 0 || end.fd < 0 || epoll_ctl(b.epoll, EPOLL_CTL_ADD, end.fd, &e) < 0)
-        return; /* no way out, then */
+        return; /* then nothing leads out */
     bridge_take_all(&b, sock);
     for (bool ended = false; !ended;) {
         struct epoll_event events[64];

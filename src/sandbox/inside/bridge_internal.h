@@ -6,5 +6,5 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/* The loopback address of a family; its length. */
+/* Fills in the loopback address of a family; returns its length. */
 socklen_t bridge_listen_address(bool v6, uint16_t port, struct sockaddr_storage *out);

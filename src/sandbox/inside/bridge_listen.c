@@ -53,7 +53,7 @@ int bridge_listen(const struct plan *p, int sock, struct fault *f) {
         struct str bytes = {(const char *)&port, sizeof port};
         _cleanup_close_ int fd = listen_open(v6, port);
         if (fd == -EADDRINUSE || (v6 && fd < 0))
-            continue; /* named twice; no IPv6 here */
+            continue; /* a port named twice; no IPv6 on this host */
         r = fd < 0 ? fd : fdpass_send(sock, bytes, STR_LIT(""), fd);
         if (r < 0)
             return fault_os(f, FAULT_NETWORK, -r, "port %u", (unsigned)port);

@@ -38,12 +38,12 @@ bool caps_has(int cap) {
 
 int caps_drop(void) {
     struct caps_sets s = {0};
-    /* The bounding set takes CAP_SETPCAP; without it there is nothing in it that exec could give:
-     * no_new_privs is set. */
+    /* Changing the bounding set takes CAP_SETPCAP. Without it, exec could give nothing from that
+     * set anyway: no_new_privs is set. */
     bool may = caps_has(CAP_SETPCAP);
     for (int i = 0; may && i <= CAPS_LAST; i++) {
         if (prctl(PR_CAPBSET_DROP, i, 0, 0, 0) < 0)
-            break; /* EINVAL: behind the last one */
+            break; /* EINVAL: past the last one */
     }
     if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 && errno != EINVAL)
         return -errno;

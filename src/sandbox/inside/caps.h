@@ -1,14 +1,15 @@
 #pragma once
-/* Capabilities of this process. Each returns 0 or -errno. */
+/* This process's capabilities. Each call returns 0 or -errno. */
 
 #include "base/util.h"
 
 #include <stdbool.h>
 
-/* Makes the permitted capabilities effective, or none: permitted ones can be taken up again. */
+/* Makes all permitted capabilities effective, or none; permitted ones can become effective again.
+ * */
 MUST_CHECK int caps_effective(bool on);
 
-/* Gives up all capabilities, also those that a program could bring along, and checks that. */
+/* Drops all capabilities, also those that a program file could bring, and checks the result. */
 MUST_CHECK int caps_drop(void);
 
 /* Whether `cap` (CAP_...) is permitted. */

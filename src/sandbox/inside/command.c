@@ -31,7 +31,7 @@ struct kernel_sigaction {
     uint64_t mask;
 };
 
-/* All of them: the C library keeps two to itself. */
+/* By system call: the C library keeps two signals to itself. */
 static void command_reset_signals(void) {
     struct kernel_sigaction dfl = {0};
     for (int n = 1; n <= 64; n++)
@@ -41,7 +41,7 @@ static void command_reset_signals(void) {
 static int command_limits(const struct command *c) {
     const struct launch_request *q = c->args->q;
     struct fault *f = &c->args->shared->fault;
-    setrlimit(RLIMIT_NOFILE, &c->args->nofile); /* as it was before the launcher raised it */
+    setrlimit(RLIMIT_NOFILE, &c->args->nofile); /* the limit before the launcher raised it */
     for (size_t i = 0; i < q->limit_count; i++) {
         const struct launch_limit *l = &q->limits[i];
         struct rlimit v = {.rlim_cur = l->soft, .rlim_max = l->hard};
@@ -92,10 +92,8 @@ static int command_run(void *arg) {
     return 127;
 }
 
-/*
- * On our own memory, for it is not to be copied just to be thrown away, and we wait until it has
- * exec'ed or exited. The sanitizers do not understand a second stack.
- */
+/* Shares our memory instead of copying it just to throw it away; we wait for its exec or exit. The
+ * sanitizers do not understand a second stack. */
 static pid_t command_clone(const struct command *c) {
 #ifdef COMMAND_SANITIZED
     pid_t pid = (pid_t)syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);

@@ -1,5 +1,5 @@
 #pragma once
-/* The process that becomes the command: its last steps, in the order that counts, and exec. */
+/* The process that becomes the command: its last steps, whose order matters, and exec. */
 
 #include "sandbox/inside/init.h"
 
@@ -9,8 +9,6 @@ struct command {
     int landlock; /* rules, or -1 */
 };
 
-/*
- * Starts the command and waits until it has exec'ed. Its pid, or -errno with the fault noted and
- * no process left.
- */
+/* Starts the command and waits for its exec. The pid, or -errno with the fault noted and no process
+ * left. */
 MUST_CHECK pid_t command_start(const struct command *c);

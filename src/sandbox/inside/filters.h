@@ -1,27 +1,24 @@
 #pragma once
-/*
- * The seccomp programs, made when this program is built (filters_gen.c) for the architecture it is
- * built for.
- */
+/* The seccomp programs. filters_gen.c makes them at build time for the target architecture. */
 
 #include <linux/filter.h>
 #include <stdint.h>
 
-/* What a command may do with sockets. */
+/* The sockets that a command may use. */
 enum filter_network {
-    FILTER_RESTRICTED, /* just pairs of AF_UNIX sockets */
+    FILTER_RESTRICTED, /* only AF_UNIX pairs */
     FILTER_ENABLED,    /* all but AF_VSOCK */
-    FILTER_INET,       /* internet sockets, and pairs of AF_UNIX sockets */
+    FILTER_INET,       /* internet sockets and AF_UNIX pairs */
     FILTER_INET_UNIX,  /* internet and AF_UNIX sockets */
 };
 #define FILTER_NETWORKS 4
 
-/* How files are confined; each denies what the one before it does. */
+/* How files are confined; each value denies all that the one before denies. */
 enum filter_files {
     FILTER_FREE,
-    FILTER_CONFINED,  /* nothing that manages the system */
-    FILTER_HOST_PIDS, /* processes of the host can be named */
-    FILTER_ALONE,     /* no mounts or namespaces: what else could change or reach the host */
+    FILTER_CONFINED,  /* no system management */
+    FILTER_HOST_PIDS, /* the sandbox can name processes of the host */
+    FILTER_ALONE,     /* no mounts or namespaces: denies all else that could reach the host */
 };
 #define FILTER_FILES 4
 

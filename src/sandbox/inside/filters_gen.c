@@ -1,8 +1,8 @@
 /*
- * Writes the seccomp programs (filters.h) as C to standard output. Runs while the program is being
- * built, so that neither libseccomp nor its work is part of a launch.
+ * Writes the seccomp programs (filters.h) as C to standard output. Runs at build time, so that a
+ * launch needs neither libseccomp nor its work.
  *
- *   filters-gen ARCHITECTURE     of the program, as meson calls it: x86_64, aarch64
+ *     filters-gen ARCHITECTURE     the target, as meson calls it: x86_64, aarch64
  */
 #include "sandbox/inside/filters.h"
 
@@ -23,19 +23,19 @@
 #include "base/util.h"
 
 #define GEN_SETDELEG 1040 /* F_SETDELEG, Linux 6.19 */
-#define GEN_CODE_MAX 4096 /* instructions of a program: what the kernel takes */
+#define GEN_CODE_MAX 4096 /* instructions of a program: the kernel's maximum */
 
-/* Calls of newer kernels than the library knows; the same number everywhere. */
+/* Calls of kernels newer than the library; their numbers are equal everywhere. */
 #define NR_FCHMODAT2 452
 #define NR_SETXATTRAT 463
 #define NR_REMOVEXATTRAT 466
 #define NR_OPEN_TREE_ATTR 467
 #define NR_FILE_SETATTR 469
 
-/* The library's names; errno values and arguments of calls are the same on all of them. */
+/* The library's names; errno values and arguments are equal on all architectures. */
 static const struct gen_arch {
     const char *name;
-    uint32_t token; /* also what the kernel says in seccomp_data.arch */
+    uint32_t token; /* also the kernel's seccomp_data.arch */
 } gen_archs[] = {{"x86_64", SCMP_ARCH_X86_64}, {"aarch64", SCMP_ARCH_AARCH64}};
 
 /* Ways past the filter: system calls made by the kernel, or by and from other processes. */
@@ -46,7 +46,7 @@ static const char *const gen_always[] = {
     "pidfd_getfd",
 };
 
-/* What could look into, or change, another process; debuggers work with the network enabled. */
+/* Calls that look into, or change, another process. Debuggers work with the network enabled. */
 static const char *const gen_no_trace[] = {
     "process_vm_readv",
     "process_vm_writev",
@@ -101,7 +101,7 @@ static const char *const gen_confined[] = {
     "vhangup",
 };
 
-/* What Landlock does not know: owners, modes, times, attributes; IPC by number or name. */
+/* Calls that Landlock does not cover: owners, modes, times, attributes; IPC by number or name. */
 static const char *const gen_alone[] = {
     "chmod",        "chown",     "fchmod",    "fchmodat",    "fchown",       "fchownat",
     "fremovexattr", "fsetxattr", "futimesat", "lchown",      "lremovexattr", "lsetxattr",
@@ -109,11 +109,11 @@ static const char *const gen_alone[] = {
     "shmat",        "shmget",    "utime",     "utimensat",   "utimes",
 };
 
-/* A program in the making. */
+/* A program being made. */
 struct gen {
     scmp_filter_ctx c;
     uint32_t arch;
-    unsigned numbers[8]; /* calls without a name that are denied */
+    unsigned numbers[8]; /* denied calls that have no name */
     size_t number_count;
 };
 
@@ -124,11 +124,11 @@ static void gen_must(int r, const char *what) {
     exit(1);
 }
 
-/* The library takes the numbers of the machine it runs on, for any architecture. */
+/* The library takes the build machine's numbers, for any architecture. */
 static void gen_deny(struct gen *g, const char *const *names, size_t n) {
     for (size_t i = 0; i < n; i++) {
         if (seccomp_syscall_resolve_name_arch(g->arch, names[i]) < 0)
-            continue; /* this architecture has none */
+            continue; /* this architecture lacks it */
         int nr = seccomp_syscall_resolve_name(names[i]);
         gen_must(seccomp_rule_add(g->c, SCMP_ACT_ERRNO(EPERM), nr, 0), names[i]);
     }
@@ -139,26 +139,22 @@ static void gen_deny_number(struct gen *g, unsigned nr) {
     g->numbers[g->number_count++] = nr;
 }
 
-/* Comparisons of an argument: its value; the bits of a mask. */
+/* Compares an argument: its value; the bits of a mask. */
 #define ARG_IS(arg, op, value) ((struct scmp_arg_cmp){(arg), (op), (value), 0})
 #define ARG_BITS(arg, mask, value)                                                                 \
     ((struct scmp_arg_cmp){(arg), SCMP_CMP_MASKED_EQ, (mask), (value)})
 
-/* Denies a call when one argument compares so. */
+/* Denies a call if one argument compares so. */
 static void gen_deny_if(struct gen *g, int nr, struct scmp_arg_cmp arg) {
     gen_must(seccomp_rule_add_array(g->c, SCMP_ACT_ERRNO(EPERM), nr, 1, &arg), "rule");
 }
 
-/*
- * The kernel looks at the low 32 bits of an int argument only. Where a value is to be denied the
- * same bits are compared; where all others are, a value with other bits set is one of them.
- */
+/* The kernel uses only the low 32 bits of an int argument. To deny a value, compare these bits; to
+ * deny all others, compare the whole: a value with high bits set is another one. */
 #define LOW_IS(arg, value) ARG_BITS(arg, 0xffffffffull, value)
 
-/*
- * AF_UNIX datagram sockets (raw ones are the same) can send to any address, also those of a pair;
- * which one cannot be seen from the arguments of sendmsg().
- */
+/* AF_UNIX datagram sockets (and raw ones, which are equal) can send to any address, even those of a
+ * pair; the arguments of sendmsg() do not show which. */
 static void gen_unix_pairs(struct gen *g, int nr) {
     gen_deny_if(g, nr, ARG_BITS(1, 0xf, SOCK_DGRAM));
     gen_deny_if(g, nr, ARG_BITS(1, 0xf, SOCK_RAW));
@@ -170,11 +166,11 @@ static void gen_restricted(struct gen *g) {
     gen_unix_pairs(g, SCMP_SYS(socket));
     /* send() is sendto() without an address */
     gen_deny_if(g, SCMP_SYS(sendto), ARG_IS(4, SCMP_CMP_NE, 0));
-    /* shells ask it of their stdin: any other error means "a socket" to them */
+    /* shells ask this about stdin: any other error tells them it is a socket */
     gen_must(seccomp_rule_add(g->c, SCMP_ACT_ERRNO(ENOTSOCK), SCMP_SYS(getpeername), 0), "rule");
 }
 
-/* Sockets of a managed network: families 2 and 10, and 1 if asked for; none between or beyond. */
+/* Sockets of a managed network: families 2 and 10, and 1 on request; none between or beyond. */
 static void gen_managed(struct gen *g, bool with_unix) {
     uint64_t first = with_unix ? AF_UNIX : AF_INET;
     gen_deny_if(g, SCMP_SYS(socket), ARG_IS(0, SCMP_CMP_GT, AF_INET6));
@@ -200,10 +196,8 @@ static void gen_network(struct gen *g, enum filter_network network) {
     gen_deny(g, gen_no_trace, ARRAY_LEN(gen_no_trace));
 }
 
-/*
- * What else Landlock does not know: attributes of files that are set by ioctl() through a
- * descriptor for reading, whatever the size of their argument, and subvolumes of btrfs.
- */
+/* More that Landlock does not cover: file attributes that ioctl() sets through a read-only
+ * descriptor, whatever the size of their argument, and btrfs subvolumes. */
 static void gen_attributes(struct gen *g) {
     static const unsigned commands[] = {
         0x6613,                         /* FS_IOC_SET_ENCRYPTION_POLICY */
@@ -221,14 +215,14 @@ static void gen_files(struct gen *g, enum filter_files files) {
     if (files >= FILTER_CONFINED) {
         gen_deny(g, gen_confined, ARRAY_LEN(gen_confined));
         gen_deny_number(g, NR_OPEN_TREE_ATTR);
-        /* It can put a child into another control group, through a read-only mount too. The C
-         * library then takes clone(). */
+        /* It can put a child into another cgroup, even through a read-only mount. The C library
+         * falls back to clone(). */
         gen_must(seccomp_rule_add(g->c, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0), "clone3");
-        /* A lease on what may only be read holds up everybody who opens it for writing. */
+        /* A lease on a readable file delays everybody who opens it for writing. */
         gen_deny_if(g, SCMP_SYS(fcntl), LOW_IS(1, F_SETLEASE));
         gen_deny_if(g, SCMP_SYS(fcntl), LOW_IS(1, GEN_SETDELEG));
     }
-    if (files >= FILTER_HOST_PIDS) /* limits of another process can end it */
+    if (files >= FILTER_HOST_PIDS) /* limits can end another process */
         gen_deny_if(g, SCMP_SYS(prlimit64), ARG_IS(0, SCMP_CMP_NE, 0));
     if (files >= FILTER_ALONE) {
         gen_deny(g, gen_alone, ARRAY_LEN(gen_alone));
@@ -246,12 +240,12 @@ static void gen_rules(struct gen *g, enum filter_network network, enum filter_fi
     gen_deny(g, gen_always, ARRAY_LEN(gen_always));
     gen_network(g, network);
     gen_files(g, files);
-    /* Typing into the terminal of whoever reads it next. */
+    /* Types into the terminal of the next reader. */
     gen_deny_if(g, SCMP_SYS(ioctl), LOW_IS(1, TIOCSTI));
     gen_deny_if(g, SCMP_SYS(ioctl), LOW_IS(1, TIOCLINUX));
 }
 
-/* In front of the library's program: numbers it cannot translate. Other architectures go on. */
+/* Goes before the library's program: numbers it cannot translate. Other architectures skip it. */
 static size_t gen_numbers(const struct gen *g, struct sock_filter *out) {
     size_t n = g->number_count, len = 0;
     if (n == 0)
@@ -269,7 +263,7 @@ static size_t gen_numbers(const struct gen *g, struct sock_filter *out) {
     return len;
 }
 
-/* The library writes its program to a descriptor only. */
+/* The library can write its program only to a descriptor. */
 static size_t gen_export(scmp_filter_ctx c, struct sock_filter *out, size_t room) {
     int fd = memfd_create("filter", MFD_CLOEXEC);
     gen_must(fd < 0 ? -errno : seccomp_export_bpf(c, fd), "export");
@@ -279,7 +273,7 @@ static size_t gen_export(scmp_filter_ctx c, struct sock_filter *out, size_t room
     return (size_t)n / sizeof *out;
 }
 
-/* Prints the instructions of one program; how many. */
+/* Prints one program; returns the number of its instructions. */
 static size_t gen_program(uint32_t arch, enum filter_network network, enum filter_files files) {
     static struct sock_filter code[GEN_CODE_MAX];
     struct gen g = {.c = seccomp_init(SCMP_ACT_ALLOW), .arch = arch};
@@ -300,7 +294,7 @@ static size_t gen_program(uint32_t arch, enum filter_network network, enum filte
 
 static void gen_all(uint32_t arch) {
     size_t start[FILTER_KINDS + 1] = {0};
-    /* Not what the kernel here can do: the build may run under an emulator, or on an old one. */
+    /* Do not ask this kernel: the build may run under an emulator, or on an old one. */
     gen_must(seccomp_api_set(3), "level of the interface");
     printf("#include \"sandbox/inside/filters.h\"\n\nconst struct sock_filter filter_code[] = {\n");
     for (unsigned i = 0; i < FILTER_KINDS; i++)

@@ -23,7 +23,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#define INIT_DONE_FD 5 /* args.done in init: the launcher's list is not for us */
+#define INIT_DONE_FD 5 /* args.done in init: it replaces the launcher's list, which is not for us */
 
 void init_report(struct init_shared *s, enum launch_report_kind kind, int fd) {
     if (atomic_exchange(&s->reported, true))
@@ -39,7 +39,7 @@ void init_tell_end(const struct init_shared *s) {
     (void)!send(LAUNCH_CONTROL_FD, &s->outcome, sizeof s->outcome, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* -- rights -- */
+/* -- privileges -- */
 
 static int init_map_ids(const struct init_args *a) {
     const char *what;
@@ -48,7 +48,7 @@ static int init_map_ids(const struct init_args *a) {
     return r < 0 ? fault_os(&a->shared->fault, FAULT_IDS, -r, "%s", what) : 0;
 }
 
-/* Dies with the launcher, also if that is dead already. */
+/* Dies with the launcher, even if that is dead already. */
 static void init_tie(const struct init_args *a) {
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     struct pollfd p = {.fd = a->launcher, .events = POLLIN};
@@ -56,7 +56,7 @@ static void init_tie(const struct init_args *a) {
         _exit(1);
 }
 
-/* Nothing of the launcher's stays open but the channel, our way to tell it, and `keep`. */
+/* Closes all of the launcher's descriptors but the channel, `done`, and `keep`. */
 static void init_close_all(const struct init_args *a, int keep) {
     close(LAUNCH_REQUEST_FD);
     if (a->done != INIT_DONE_FD)
@@ -67,7 +67,7 @@ static void init_close_all(const struct init_args *a, int keep) {
     syscall(SYS_close_range, keep > INIT_DONE_FD ? k + 1 : first, ~0u, 0);
 }
 
-/* No rights, and nobody inside may look at or into us. */
+/* Drops all privileges; nobody inside may look into this process. */
 static int init_drop(const struct init_args *a) {
     struct fault *f = &a->shared->fault;
     bool confined = a->l->confine || a->q->plan.confine_files;
@@ -100,7 +100,7 @@ static int init_set_up(const struct init_args *a) {
 
 /* -- the command -- */
 
-/* The environment with PWD: where the command really is. */
+/* The environment with PWD set to the real directory. */
 static char **init_environment(const struct init_args *a) {
     size_t n = 0;
     while (a->q->envp[n] != NULL)
@@ -136,7 +136,7 @@ static pid_t init_start(const struct init_args *a) {
 
 /* -- waiting -- */
 
-/* Passes on what the server asks for. False when nobody asks any more. */
+/* Passes the server's signals on. False: the server has closed the channel. */
 static bool init_signals(pid_t command) {
     unsigned char numbers[64];
     ssize_t n = recv(LAUNCH_CONTROL_FD, numbers, sizeof numbers, MSG_DONTWAIT);
@@ -147,11 +147,11 @@ static bool init_signals(pid_t command) {
     return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-/* Reaps what has died. True when the command has: its pid is not to be used any more. */
+/* Reaps the dead. True if the command is among them: do not use its pid any more. */
 static bool init_reap(const struct init_args *a, pid_t command) {
     int status;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0;) {
-        if (pid == command && !WIFSTOPPED(status)) { /* that is one which made us its tracer */
+        if (pid == command && !WIFSTOPPED(status)) { /* stopped: it made us its tracer */
             a->shared->outcome.status = status;
             return true;
         }
@@ -159,12 +159,12 @@ static bool init_reap(const struct init_args *a, pid_t command) {
     return false;
 }
 
-/* Kills the children we have been given, and theirs, where they do not die with us. */
+/* Kills adopted children and theirs, where they do not die with us. */
 static void init_kill_rest(void) {
     struct hunt h = {.meet = hunt_kill};
     while (waitpid(-1, NULL, WNOHANG | __WALL) >= 0) {
         if (!hunt_down(&h))
-            return; /* what hangs in the kernel is the supervisor's */
+            return; /* stuck in the kernel: the supervisor takes care */
     }
 }
 
@@ -175,7 +175,7 @@ static void init_note_usage(struct launch_outcome *o) {
     o->kind = LAUNCH_ENDED;
 }
 
-/* Everything inside is dead before the command counts as ended, and before we let go of it. */
+/* Ends everything inside before the command counts as ended, and before we let go of it. */
 static void init_finish(const struct init_args *a) {
     step_reach(STEP_INIT_ENDING);
     if (a->namespaces & CLONE_NEWPID) {
@@ -184,13 +184,13 @@ static void init_finish(const struct init_args *a) {
                 ;
         }
         init_note_usage(&a->shared->outcome);
-        if (!a->cleaner) /* the server need not wait until the kernel has taken all of this down */
+        if (!a->cleaner) /* the server need not wait for the kernel to take this down */
             init_tell_end(a->shared);
     } else if (a->namespaces & CLONE_NEWNS) {
         init_kill_rest();
     }
     atomic_store(&a->shared->ended, true);
-    (void)!write(INIT_DONE_FD, "", 1); /* it can clean up while the kernel does */
+    (void)!write(INIT_DONE_FD, "", 1); /* the launcher can clean up meanwhile */
     step_reach(STEP_INIT_ENDED);
 }
 
@@ -219,9 +219,9 @@ static _Noreturn void init_command(const struct init_args *a) {
     pid_t pid =
         news < 0 ? fault_os(&a->shared->fault, FAULT_EXEC, errno, "signalfd") : init_start(a);
     if (pid < 0)
-        _exit(1); /* the launcher tells, when it has cleaned up */
+        _exit(1); /* the launcher cleans up, then reports */
     for (int fd = 0; fd <= 2; fd++)
-        close(fd); /* they are the command's alone */
+        close(fd); /* only the command keeps them */
     step_reach(STEP_INIT_STARTED);
     init_report(a->shared, LAUNCH_RUNNING, -1);
     step_reach(STEP_INIT_REPORTED);
@@ -229,7 +229,6 @@ static _Noreturn void init_command(const struct init_args *a) {
     _exit(0);
 }
 
-/* Confines this very process. */
 static int init_confine(const struct init_args *a) {
     struct fault *f = &a->shared->fault;
     int landlock = -1;
@@ -242,7 +241,7 @@ static int init_confine(const struct init_args *a) {
     return r;
 }
 
-/* 0 when /proc shows our own pid namespace; EXDEV when it shows another, or what is wrong. */
+/* 0 if /proc shows our own pid namespace; EXDEV if it shows another; or another errno. */
 static int init_proc_error(void) {
     char text[16] = "";
     if (readlink("/proc/self", text, sizeof text - 1) < 0)
@@ -251,11 +250,11 @@ static int init_proc_error(void) {
 }
 
 static _Noreturn void init_helper(const struct init_args *a) {
-    /* A probe is told whose /proc there is: in a place that is 0 otherwise. */
+    /* A probe reports whose /proc it sees in `error`, which is otherwise 0. */
     bool probe = a->q->mode == LAUNCH_PROBE;
     int proc = probe ? init_proc_error() : 0;
     int r = 0;
-    if (setsid() < 0) /* away from the server's terminal, if it has one */
+    if (setsid() < 0) /* away from the server's terminal, if there is one */
         r = fault_os(&a->shared->fault, FAULT_TTY, errno, "session");
     if (r == 0)
         r = init_confine(a);
@@ -280,7 +279,7 @@ _Noreturn void init_main(const struct init_args *a) {
     step_reach(STEP_INIT_CLOSED);
     int r = init_set_up(a);
     step_reach(STEP_INIT_READY);
-    syscall(SYS_close_range, INIT_DONE_FD + 1, ~0u, 0); /* of mounts, and the bridge */
+    syscall(SYS_close_range, INIT_DONE_FD + 1, ~0u, 0); /* the mounts' and the bridge's */
     if (r < 0)
         _exit(1);
     if (a->q->mode == LAUNCH_COMMAND)

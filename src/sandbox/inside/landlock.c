@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-/* The kernel's interface up to ABI 7; headers may be older. */
+/* The kernel's interface up to ABI 7; its headers may be older. */
 
 #define FS_EXECUTE (1ull << 0)
 #define FS_WRITE_FILE (1ull << 1)
@@ -90,7 +90,7 @@ static int landlock_allow_fd(struct landlock_rules *r, int fd, uint64_t rights) 
     return (int)syscall(SYS_landlock_add_rule, r->fd, RULE_PATH_BENEATH, &rule, 0);
 }
 
-/* What is not there needs no rule. */
+/* A missing path needs no rule. */
 static int landlock_allow(struct landlock_rules *r, const char *path, uint64_t rights) {
     struct stat st;
     _cleanup_close_ int fd = sys_openat2(AT_FDCWD, path, O_PATH, RESOLVE_NO_SYMLINKS);
@@ -104,8 +104,8 @@ static int landlock_allow(struct landlock_rules *r, const char *path, uint64_t r
                                                 : 0;
 }
 
-/* The devices every program expects to work, where /dev is the host's. Not /dev/pts: others'
- * terminals are there. */
+/* The devices that every program expects, on the host's /dev. Not /dev/pts: it holds the terminals
+ * of others. */
 static int landlock_host_dev(struct landlock_rules *r) {
     static const char *const nodes[] = {"/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
                                         "/dev/urandom", "/dev/tty",  "/dev/ptmx"};
@@ -115,7 +115,7 @@ static int landlock_host_dev(struct landlock_rules *r) {
     return e;
 }
 
-/* The command's own terminal, or /dev/null, under its name in /proc/self/fd. */
+/* The command's own terminal, or /dev/null, by its name in /proc/self/fd. */
 static int landlock_stdio(struct landlock_rules *r) {
     for (int fd = 0; fd <= 2; fd++) {
         struct stat st;
@@ -142,7 +142,7 @@ static int landlock_fill(struct landlock_rules *r) {
     }
     if (e == 0 && mounts)
         e = landlock_allow(r, "/dev", RIGHTS_WRITE);
-    if (e == 0 && mounts) /* of the host's, when pids are: it is read-only */
+    if (e == 0 && mounts) /* the host's, if the pids are: it is mounted read-only */
         e = landlock_allow(r, "/proc", FS_WRITE_FILE | FS_TRUNCATE);
     if (e == 0 && r->l->private_tmp)
         e = landlock_allow(r, "/tmp", RIGHTS_WRITE);
@@ -151,8 +151,8 @@ static int landlock_fill(struct landlock_rules *r) {
     return e == 0 ? landlock_stdio(r) : e;
 }
 
-/* There will be no rules: is that enough? In the host's own user namespace /proc/PID/root of any
- * process without capabilities, another sandbox's too, is open to its user. */
+/* Whether the other layers suffice without rules. In the host's own user namespace a user may enter
+ * /proc/PID/root of any of their processes without capabilities, even another sandbox's. */
 static int landlock_none(const struct launch_request *q, struct fault *f) {
     if (q->backend == LAUNCH_ROOT && q->plan.inherit_pids && q->plan.confine_files)
         return fault_text(f, FAULT_POLICY,
@@ -169,7 +169,7 @@ int landlock_make(const struct launch_request *q, const struct layout *l, int *f
     for (size_t i = 0; i < l->step_count; i++)
         writes |= l->steps[i].kind == LAYOUT_WRITE;
     *fd = -1;
-    /* The first ABI forbids all renaming between directories. */
+    /* ABI 1 forbids every rename between directories. */
     if (abi == 0 || (abi < 2 && writes))
         return landlock_none(q, f);
     int e = landlock_open(&r, abi);

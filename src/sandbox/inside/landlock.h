@@ -1,8 +1,8 @@
 #pragma once
 /*
- * Landlock, the second layer: what the mounts allow once more as rules on directories, and what
- * mounts cannot stop: writing into FIFOs outside, mounting in nested namespaces, looking into
- * processes outside, signals and abstract sockets.
+ * Landlock, the second layer. Repeats the mounts' grants as rules on directories, and stops what
+ * mounts cannot: writes into FIFOs outside, mounts in nested namespaces, access to processes
+ * outside, signals and abstract sockets.
  */
 
 #include "sandbox/policy/fault.h"
@@ -10,9 +10,9 @@
 #include "sandbox/inside/layout.h"
 
 /*
- * Makes the rules for a layout, as the paths are now: to be called inside the new view. *fd is -1
- * where Landlock is missing or of no use (the other layers hold), else a descriptor for
- * landlock_enter(). 0, or -errno with the fault noted.
+ * Makes the rules for a layout; call it inside the new view. *fd is a descriptor for
+ * landlock_enter(), or -1 if Landlock is missing or useless here (the other layers hold). 0, or
+ * -errno with the fault noted.
  */
 MUST_CHECK int landlock_make(const struct launch_request *q, const struct layout *l, int *fd,
                              struct fault *f);

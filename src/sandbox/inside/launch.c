@@ -22,7 +22,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* The launcher's own state. */
 struct launch {
     struct init_shared *shared;
     struct placeholders *list; /* or NULL */
@@ -38,7 +37,7 @@ static int launch_fault(struct launch *l, enum fault_step step, int error, const
     return fault_os(&l->shared->fault, step, error, "%s", what);
 }
 
-/* -- what was handed over -- */
+/* -- input -- */
 
 static int launch_read(struct launch *l) {
     struct stat st;
@@ -55,9 +54,9 @@ static int launch_read(struct launch *l) {
 }
 
 /*
- * From now on we outlive a supervisor that is killed, to remove what holds places on the host;
- * until now we would have been killed with it. In this order: who finds no pid in the list after
- * the supervisor's end need not wait for us.
+ * From now on we outlive a killed supervisor, to remove the placeholder directories; until now we
+ * would have died with it. The order matters: whoever finds no pid in the list after the
+ * supervisor's end need not wait for us.
  */
 static void launch_outlive(struct placeholders *list) {
     atomic_store(&list->launcher, getpid());
@@ -67,7 +66,7 @@ static void launch_outlive(struct placeholders *list) {
 #endif
 }
 
-/* The list of directories to remove afterwards; without one only we know them. */
+/* Maps the list of placeholder directories; without one only we know them. */
 static void launch_map_list(struct launch *l) {
     void *p = mmap(NULL, PLACEHOLDERS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
                    LAUNCH_PLACEHOLDERS_FD, 0);
@@ -77,7 +76,7 @@ static void launch_map_list(struct launch *l) {
     l->list = p == MAP_FAILED ? NULL : p;
     if (l->list == NULL)
         return;
-    (void)madvise(p, PLACEHOLDERS_BYTES, MADV_DONTFORK); /* it is not for what runs inside */
+    (void)madvise(p, PLACEHOLDERS_BYTES, MADV_DONTFORK); /* not for the processes inside */
     launch_outlive(l->list);
 }
 
@@ -88,7 +87,7 @@ static void launch_quiet(void) {
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL); /* only SIGKILL ends us before the command does */
     prctl(PR_SET_NAME, "exec-sandbox", 0, 0, 0);
-    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* nobody of our user may look into us */
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* no process of our user may look into us */
     for (int fd = LAUNCH_REQUEST_FD; fd <= LAUNCH_NETWORK_FD; fd++)
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
@@ -101,7 +100,7 @@ static struct rlimit launch_raise_nofile(void) {
     return old;
 }
 
-/* Looks at the disk with no more rights than the command will have. */
+/* Looks at the disk with no more rights than the command's. */
 static int launch_prepare(struct launch *l) {
     int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : caps_effective(false);
     if (r < 0)
@@ -128,14 +127,14 @@ static unsigned long launch_namespaces(const struct launch *l) {
     return flags;
 }
 
-/* Without a network, the one that all share will do, if there is one. */
+/* Joins the shared empty network, if there is one, instead of making another. */
 static void launch_join_network(struct launch *l) {
     bool none = l->q.plan.network == PLAN_NET_RESTRICTED && (l->args.namespaces & CLONE_NEWNET);
     if (none && network_join(LAUNCH_NETWORK_FD, l->q.backend) == 0)
         l->args.namespaces &= ~(unsigned long)CLONE_NEWNET;
 }
 
-/* A socket for the listeners of a managed network. */
+/* Opens a socket for the listeners of a managed network. */
 static int launch_open_bridge(struct launch *l) {
     int pair[2];
     if (l->q.plan.network != PLAN_NET_MANAGED || !(l->args.namespaces & CLONE_NEWNET))
@@ -147,7 +146,7 @@ static int launch_open_bridge(struct launch *l) {
     return 0;
 }
 
-/* A descriptor of init; -1: there is none yet. */
+/* A pidfd of init; -1: none yet. */
 static int launch_init = -1;
 
 static void launch_on_term(int signo) {
@@ -155,7 +154,7 @@ static void launch_on_term(int signo) {
     syscall(SYS_pidfd_send_signal, launch_init, SIGKILL, NULL, 0);
 }
 
-/* The end of the supervisor is the end of init; we then clean up as after any other. */
+/* When the supervisor ends, kill init; we then clean up as always. */
 static void launch_heed(pid_t init) {
     struct sigaction a = {.sa_handler = launch_on_term, .sa_flags = SA_RESTART};
     sigset_t term;
@@ -166,7 +165,7 @@ static void launch_heed(pid_t init) {
     sigprocmask(SIG_UNBLOCK, &term, NULL);
 }
 
-/* init's process; its pid, or -errno with the fault noted. */
+/* Starts init; its pid, or -errno with the fault noted. */
 static pid_t launch_clone(struct launch *l) {
     struct init_args *a = &l->args;
     int pair[2];
@@ -177,7 +176,7 @@ static pid_t launch_clone(struct launch *l) {
     a->launcher = (int)syscall(SYS_pidfd_open, getpid(), 0);
     if (a->launcher < 0)
         return launch_fault(l, FAULT_NAMESPACES, errno, "pidfd_open");
-    /* Effective capabilities count for what namespaces may be made, and mapped into them. */
+    /* Effective capabilities decide which namespaces we may make and map into. */
     int r = caps_effective(true);
     if (r < 0)
         return launch_fault(l, FAULT_PRIVILEGES, -r, "capabilities");
@@ -217,16 +216,16 @@ static _Noreturn void launch_end(int status) {
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }
 
-/* Removes what holds places on the host. Nobody inside may live any more. */
+/* Removes the placeholder directories. Nobody inside may live any more. */
 static void launch_clean(struct launch *l) {
-    syscall(SYS_close_range, LAUNCH_CONTROL_FD + 1, ~0u, 0); /* with them the locks */
+    syscall(SYS_close_range, LAUNCH_CONTROL_FD + 1, ~0u, 0); /* closes the locks too */
     step_reach(STEP_CLEANING);
     if (l->list != NULL)
         placeholder_finish(l->list);
     step_reach(STEP_CLEANED);
 }
 
-/* Says what would make a stronger backend work, when this one is too weak for the policy. */
+/* Adds how to allow a stronger backend, if this one cannot enforce the policy. */
 static void launch_advise(const struct launch *l) {
     struct fault *f = &l->shared->fault;
     if (f->step != FAULT_POLICY || l->q.backend != LAUNCH_LANDLOCK || l->q.advice == NULL)
@@ -235,7 +234,8 @@ static void launch_advise(const struct launch *l) {
     snprintf(f->text + n, sizeof f->text - n, "%s", l->q.advice);
 }
 
-/* Waits for init, cleans up, and ends; a failure is told when nothing is left of the attempt. */
+/* Waits for init, cleans up, and ends. Reports a failure only when nothing is left of the attempt.
+ * */
 static _Noreturn void launch_wait(struct launch *l, pid_t init) {
     struct init_shared *s = l->shared;
     for (int fd = 0; fd <= LAUNCH_REQUEST_FD; fd++)
@@ -262,13 +262,13 @@ static _Noreturn void launch_wait(struct launch *l, pid_t init) {
         launch_end(s->outcome.status);
     if (atomic_load(&s->reported))
         launch_end(SIGKILL); /* init was killed, and the command with it */
-    fault_text(&s->fault, FAULT_LOST, "init ended unexpectedly"); /* if nothing else is known */
+    fault_text(&s->fault, FAULT_LOST,
+               "init ended unexpectedly"); /* unless a fault is noted already */
     launch_advise(l);
     init_report(s, LAUNCH_FAILED, -1);
     launch_end(1 << 8);
 }
 
-/* LAUNCH_NETWORK. */
 static _Noreturn void launch_network(struct launch *l) {
     prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     int fd = network_make(l->q.backend);
@@ -278,7 +278,6 @@ static _Noreturn void launch_network(struct launch *l) {
     _exit(fd < 0);
 }
 
-/* LAUNCH_CALLS. */
 static _Noreturn void launch_calls(struct launch *l) {
     l->shared->fault.error = (int32_t)cause_try_calls();
     init_report(l->shared, LAUNCH_RUNNING, -1);

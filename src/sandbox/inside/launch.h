@@ -1,5 +1,5 @@
 #pragma once
-/* The launcher itself; sandbox/host/launcher.h describes what it is given and what it reports. */
+/* The launcher itself; sandbox/host/launcher.h describes its input and its reports. */
 
 #include "sandbox/host/launcher.h"
 #include "sandbox/inside/layout.h"

@@ -8,16 +8,16 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* The directory a path is in. */
+/* The directory of a path. */
 static const char *layout_parent(struct layout_maker *m, const char *path) {
     const char *slash = strrchr(path, '/');
     size_t n = slash == path ? 1 : (size_t)(slash - path);
     return arena_strdup(m->a, (struct str){path, n});
 }
 
-/* -- what must stay as it is -- */
+/* -- guarded paths -- */
 
-/* Holds the place of a path that does not exist, in a directory that the command may write to. */
+/* Holds the place of a missing path in a directory that the command may write to. */
 static int layout_hold_place(struct layout_maker *m, struct rules_rule *rule) {
     struct stat st = {0};
     const char *dir = layout_parent(m, rule->path);
@@ -25,7 +25,7 @@ static int layout_hold_place(struct layout_maker *m, struct rules_rule *rule) {
         return fault_os(m->f, FAULT_PROTECT, ENOMEM, "%s", rule->path);
     int r = placeholder_make(m->list, dir, strrchr(rule->path, '/') + 1, &st);
     rule->empty = r > 0;
-    if (r == -EEXIST) /* but not -EAGAIN: what nobody holds for us may be removed under our mount */
+    if (r == -EEXIST) /* but not -EAGAIN: without a lock somebody may remove it under our mount */
         r = lstat(rule->path, &st) < 0 ? -errno : 1;
     if (r < 0)
         return fault_os(m->f, FAULT_PROTECT, -r, "%s", rule->path);
@@ -34,7 +34,7 @@ static int layout_hold_place(struct layout_maker *m, struct rules_rule *rule) {
                           "cannot enforce sandbox read-only path %s because "
                           "it crosses writable symlink %s",
                           rule->path, rule->path);
-    rule->absent = r == 0; /* then nobody can make it */
+    rule->absent = r == 0; /* 0: nobody can make it anyway */
     rule->is_dir = S_ISDIR(st.st_mode);
     rule->dev = st.st_dev;
     rule->ino = st.st_ino;
@@ -51,13 +51,14 @@ static int layout_guards(struct layout_maker *m) {
             return fault_text(m->f, FAULT_POLICY,
                               "Landlock alone cannot protect %s in a writable directory",
                               rule->path);
-        if (rule->absent && m->q->mode == LAUNCH_COMMAND) /* a helper knows what not to make */
+        if (rule->absent &&
+            m->q->mode == LAUNCH_COMMAND) /* the policy tells a helper what not to make */
             r = layout_hold_place(m, rule);
     }
     return r;
 }
 
-/* -- carve-outs that may go away -- */
+/* -- directories that somebody may remove -- */
 
 /* Whether somebody could remove the directory under our mount. It may be another sandbox's
  * placeholder that is not marked yet, or lies on a file system that does not store the mark. */
@@ -92,8 +93,6 @@ static int layout_hold_rules(struct layout_maker *m) {
     }
     return r;
 }
-
-/* -- all of it -- */
 
 static int layout_cwd(struct layout_maker *m) {
     struct locate_result at;

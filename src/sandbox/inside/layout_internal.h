@@ -14,9 +14,9 @@ struct layout_maker {
 };
 
 /*
- * Files of procfs and the like check for root where others check for capabilities: where they are
- * mounted below a writable root they become read-only for a sandbox of root, and below a root that
- * is wholly writable for anybody's.
+ * Files of procfs and the like check for root, not for capabilities. So file systems of this kind
+ * below a writable root become read-only: for root's sandboxes, and for everybody's if the whole
+ * root is writable.
  */
 MUST_CHECK int layout_kernel_mounts(struct layout_maker *m);
 

@@ -31,7 +31,7 @@ static struct str kernel_word(struct str line, size_t n) {
     }
 }
 
-/* The path in a word: \ooo stands for a byte. */
+/* The path in a word, in which \ooo stands for a byte. */
 static const char *kernel_unescape(struct layout_maker *m, struct str word) {
     char *path = arena_strdup(m->a, word);
     char *out = path;
@@ -67,7 +67,7 @@ static int kernel_mount(struct layout_maker *m, struct str line) {
                : 0;
 }
 
-/* Root, or a writable root that is everything. */
+/* Whether the user is root, or the whole root is writable. */
 static bool kernel_concerns(const struct layout_maker *m) {
     bool writes = false;
     for (size_t i = 0; i < m->rules->sorted; i++)

@@ -19,7 +19,7 @@ static struct layout_step *steps_add(struct steps *s, enum layout_kind kind, con
     return step;
 }
 
-/* Whether it would be in our own /dev, which has not the host's files. */
+/* Whether a path lies in our own /dev, which lacks the host's files. */
 static bool steps_in_dev(const struct layout_maker *m, const char *path) {
     const struct rules_rule *above = rules_above(m->rules, path);
     bool granted =
@@ -43,9 +43,9 @@ static struct layout_step *steps_rule(struct steps *s, enum layout_kind kind,
 }
 
 /*
- * The directories between a writable root and what is mounted below it: could the command rename
- * one of them, it could put another in its place, with anything in it; and what is denied would
- * have another name when the next command starts.
+ * Pins the directories between a writable root and the mounts below it. If the command could rename
+ * one, it could put another in its place with any contents; and a denied path would have another
+ * name when the next command starts.
  */
 static int steps_pin(struct steps *s, const struct rules_rule *rule) {
     const struct rules_rule *root = rules_above(s->m->rules, rule->path);
@@ -60,7 +60,7 @@ static int steps_pin(struct steps *s, const struct rules_rule *rule) {
     return 0;
 }
 
-/* Whether the root itself, or what our /dev is made of, is meant: no mount of its own. */
+/* Whether the rule is for the root itself, or part of our /dev: then it needs no mount. */
 static bool steps_is_base(const struct rules_rule *rule) {
     return strcmp(rule->path, "/") == 0 ||
            (strcmp(rule->path, "/dev") == 0 && rule->access != PLAN_DENY);
@@ -69,7 +69,7 @@ static bool steps_is_base(const struct rules_rule *rule) {
 static int steps_of_rule(struct steps *s, const struct rules_rule *rule) {
     enum rules_region above = rules_region_above(s->m->rules, rule->path);
     if (rule->dropped || rule->absent || steps_is_base(rule) ||
-        (rule->access == PLAN_DENY && above == RULES_INVISIBLE)) /* it is not in the view at all */
+        (rule->access == PLAN_DENY && above == RULES_INVISIBLE)) /* invisible anyway */
         return 0;
     bool ok = true;
     switch (rule->empty ? PLAN_READ : rule->access) {
@@ -84,7 +84,7 @@ static int steps_of_rule(struct steps *s, const struct rules_rule *rule) {
     return ok ? steps_pin(s, rule) : -ENOMEM;
 }
 
-/* Shallow ones first. Of pins of one path one is enough. */
+/* Shallow ones first. One pin per path is enough. */
 static int steps_compare(const void *x, const void *y) {
     const struct layout_step *a = x, *b = y;
     if (a->depth != b->depth)
@@ -141,7 +141,7 @@ static int steps_reopen_all(struct steps *s) {
     return r;
 }
 
-/* Whether the view has nothing at a place but what is made there. */
+/* Whether the view contains nothing at a place but what we make there. */
 static bool steps_is_bare(const struct layout_maker *m, const char *place) {
     const struct rules_rule *rule = rules_above(m->rules, place);
     if (rule != NULL && rule->access == PLAN_DENY)
@@ -149,7 +149,7 @@ static bool steps_is_bare(const struct layout_maker *m, const char *place) {
     return rules_region_above(m->rules, place) == RULES_INVISIBLE;
 }
 
-/* Links that lead to what is granted, where there is nothing else. */
+/* Collects the links that lead to granted paths, where the view has nothing else. */
 static int steps_links(struct layout_maker *m) {
     struct layout *out = m->out;
     const struct access *x = out->access;
@@ -169,7 +169,7 @@ static int steps_links(struct layout_maker *m) {
     return 0;
 }
 
-/* What the root is made of. */
+/* Decides what the root consists of. */
 static void steps_base(struct layout_maker *m) {
     struct layout *out = m->out;
     const struct rules *rules = m->rules;

@@ -28,7 +28,7 @@ static int mounts_open(int dir, const char *path) {
     return sys_openat2(dir, path, O_PATH | O_NOFOLLOW, RESOLVE_NO_SYMLINKS);
 }
 
-/* Whether fd is what the step is about. Links are never. */
+/* Whether fd is the step's file. A link never is. */
 static bool mounts_is(int fd, const struct layout_step *s) {
     struct stat st;
     if (fstat(fd, &st) < 0 || S_ISLNK(st.st_mode))
@@ -40,7 +40,7 @@ static int mounts_changed(struct mounts *m, const struct layout_step *s) {
     return fault_text(m->f, FAULT_MOUNT, "%s changed while the sandbox was set up", s->path);
 }
 
-/* A copy of what the step is about, as it is on the host. */
+/* Copies the step's mount as it is on the host. */
 static int mounts_copy(struct mounts *m, const struct layout_step *s) {
     _cleanup_close_ int fd = mounts_open(AT_FDCWD, s->path);
     if (fd < 0)
@@ -53,7 +53,7 @@ static int mounts_copy(struct mounts *m, const struct layout_step *s) {
 
 /* -- the steps -- */
 
-/* The place of a step in the view; -ENOENT without a fault when it is not there. */
+/* Opens the step's place in the view; -ENOENT without a fault if it is missing. */
 static int mounts_place(struct mounts *m, const struct layout_step *s) {
     const char *path = mounts_in_view(s->path);
     int fd = mounts_open(m->root, path);
@@ -76,7 +76,8 @@ static int mounts_attach(struct mounts *m, const struct layout_step *s, int tree
     return sys_attach(tree, place, "") < 0 ? fault_os(m->f, FAULT_MOUNT, errno, "%s", s->path) : 0;
 }
 
-/* A read-only (or pinned) copy over the original; of what is not in the view yet, from the host. */
+/* Lays a read-only (or pinned) copy over the original; takes it from the host if the view lacks it.
+ * */
 static int mounts_copy_over(struct mounts *m, const struct layout_step *s, int place) {
     _cleanup_close_ int tree = s->ours ? mounts_copy(m, s) : sys_clone_tree(place, "", 1);
     if (tree < 0)
@@ -93,8 +94,8 @@ int mounts_mask(struct mounts *m, const char *path, const char *name, int place)
     return sys_attach(mask, place, "") < 0 ? fault_os(m->f, FAULT_MOUNT, errno, "%s", path) : 0;
 }
 
-/* A directory that can be passed through, with the places of what stays writable below it. Those
- * on the way there can be listed: they hold nothing else. */
+/* Denies a directory but lets paths lead through it to the writable places below. Directories on
+ * the way there can be listed: they contain nothing else. */
 static int mounts_deny_but(struct mounts *m, const struct layout_step *s, int place) {
     static const char *const options[] = {"mode", "0111", NULL};
     _cleanup_close_ int mask = sys_new_mount("tmpfs", options, MOUNTS_EMPTY);
@@ -121,7 +122,7 @@ static int mounts_deny(struct mounts *m, const struct layout_step *s, int place)
     return mounts_mask(m, s->path, S_ISDIR(st.st_mode) ? "d" : "f", place);
 }
 
-/* The mount that a name leads to; 0: none, or no name. */
+/* The id of the mount at a name; 0: none, or no such name. */
 static uint64_t mounts_id(int dir, const char *name) {
     struct statx st;
     int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT;
@@ -174,7 +175,7 @@ static int mounts_step(struct mounts *m, size_t i) {
 
 /* -- the root -- */
 
-/* Copies of all that stays writable, while it is. */
+/* Copies everything that stays writable, while it is. */
 static int mounts_take_writable(struct mounts *m) {
     m->writable = calloc(m->l->step_count + 1, sizeof *m->writable);
     if (m->writable == NULL)
@@ -189,7 +190,7 @@ static int mounts_take_writable(struct mounts *m) {
     return 0;
 }
 
-/* The host's tree: all of it read-only, or just what is the kernel's. */
+/* Makes the host's tree read-only: all of it, or only the kernel's file systems. */
 static int mounts_host_root(struct mounts *m) {
     const char *path = m->l->root_write ? "/sys" : "/";
     if (sys_mount_setattr(AT_FDCWD, path, 1, MOUNT_ATTR_RDONLY, 0, 0) < 0 &&
@@ -199,7 +200,7 @@ static int mounts_host_root(struct mounts *m) {
     return m->root < 0 ? fault_os(m->f, FAULT_ROOT, errno, "/") : 0;
 }
 
-/* A new root on top of the old one, which is still what absolute paths lead to. */
+/* Lays a new root over the old one, to which absolute paths still lead. */
 static int mounts_new_root(struct mounts *m) {
     static const char *const options[] = {"mode", "0755", NULL};
     m->root = sys_new_mount("tmpfs", options, MOUNTS_SAFE);
@@ -232,7 +233,7 @@ static int mounts_links(struct mounts *m) {
     return 0;
 }
 
-/* Where files and directories that hide others come from; covered by /dev later. */
+/* Makes the files and directories that hide others; /dev covers them later. */
 static int mounts_masks(struct mounts *m) {
     static const char *const options[] = {"mode", "0", NULL};
     m->masks = sys_new_mount("tmpfs", options, MOUNTS_EMPTY);
@@ -280,7 +281,7 @@ static int mounts_all(struct mounts *m, int host_dev) {
         r = mounts_links(m);
     for (size_t i = 0; r == 0 && i < m->l->step_count; i++) {
         r = mounts_step(m, i);
-        if (r == 0 && m->q->mode == LAUNCH_COMMAND) /* a helper compares spellings by itself */
+        if (r == 0 && m->q->mode == LAUNCH_COMMAND) /* a helper compares spellings itself */
             r = mounts_check_step(m, &m->l->steps[i]);
     }
     if (r == 0)
@@ -295,7 +296,7 @@ int mounts_build(const struct launch_request *q, const struct layout *l, struct 
     struct mounts m = {.q = q, .l = l, .f = f, .root = -1, .masks = -1, .console = -1, .fds = -1};
     mode_t mask = umask(0);
     int r = mounts_system_take_devices(&m);
-    /* From now on nothing that is mounted here reaches the host, or the other way round. */
+    /* From now on mounts here do not reach the host, nor the other way round. */
     if (r == 0 && sys_mount_setattr(AT_FDCWD, "/", 1, MOUNTS_SAFE, 0, MOUNTS_PRIVATE) < 0)
         r = fault_os(f, FAULT_MOUNT, errno, "private mounts");
     _cleanup_close_ int host_dev = -1;
@@ -306,5 +307,5 @@ int mounts_build(const struct launch_request *q, const struct layout *l, struct 
     if (r == 0)
         r = mounts_all(&m, host_dev);
     umask(mask);
-    return r; /* descriptors and memory go with the process, or are closed by its next step */
+    return r; /* the process, or its next step, closes the descriptors and frees the memory */
 }

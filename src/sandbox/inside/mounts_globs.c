@@ -9,47 +9,45 @@
 #include <time.h>
 
 /*
- * Another command may move directories while we look for matches, from where we have not been yet
- * to where we have been already. So each directory is watched from before it is read. A directory
- * that is watched itself was read, or will be; what matches in it is masked, and a mask stays on
- * its file wherever the directory goes. What counts is a directory that came without being watched:
- * moved in, then all is looked at again; made new, then just that one is.
+ * While we look for matches, another command may move directories from where we have not been to
+ * where we have been already. So we watch each directory before we read it. A watched directory has
+ * been read, or will be: its matches are masked, and a mask stays on its file wherever the
+ * directory goes. A directory that arrives unwatched is the danger: if it was moved in, we look at
+ * everything again; if it is new, only at that one.
  *
  * A command can use up the watches of its user. Without them two looks in a row must find the very
- * same directories, all unchanged for longer than the clock of the file system needs to tell.
+ * same directories, all unchanged for longer than the file system's clock can hide.
  */
 
 #define LOOK_EVENTS (IN_MOVED_FROM | IN_MOVED_TO | IN_MOVE_SELF | IN_CREATE | IN_ONLYDIR)
-#define LOOK_LEFT 16 /* directories that are on their way at once */
-#define LOOK_ROOT                                                                                  \
-    (SIZE_MAX / 2 + 1) /* in an offset: the directory of patterns, of which no move
-                                        is told but by itself */
+#define LOOK_LEFT 16 /* directories on the move at once */
+/* In an offset: the patterns' own directory, of whose moves only IN_MOVE_SELF tells. */
+#define LOOK_ROOT (SIZE_MAX / 2 + 1)
 #define LOOK_ROUNDS 400
-#define LOOK_ROUNDS_MIN 3     /* however long they take */
-#define LOOK_TICK_NS 20000000 /* two ticks of the slowest clock that kernels stamp files with */
-#define LOOK_NS 5000000000    /* for all rounds */
+#define LOOK_ROUNDS_MIN 3          /* however long they take */
+#define LOOK_TICK_NS 20000000      /* two ticks of the slowest clock that stamps files */
+#define LOOK_NS 5000000000         /* for all rounds */
 #define LOOK_PATHS_MAX (32u << 20) /* bytes: paths of watched directories */
 
 struct look {
     struct mounts *m;
-    const struct access_glob *glob; /* being expanded */
-    size_t matches;                 /* of it */
-    dev_t masks;                    /* device of what is masked */
+    const struct access_glob *glob; /* the current one */
+    size_t matches;                 /* its matches */
+    dev_t masks;                    /* device of the masks */
     int watch;                      /* inotify; -1: none */
-    bool blind;                     /* not everything can be watched */
-    bool again;                     /* something has changed under our hands */
-    bool fresh;                     /* something was masked in this round */
-    uint64_t print;                 /* of all directories in this round, and when they changed */
-    bool loose;                     /* a watched directory may be where moves are not watched */
-    uint32_t left[LOOK_LEFT];       /* cookies of those that left a watched directory, for what */
-    size_t left_count;              /* is not watched unless they arrive */
-    struct buf paths, offsets;      /* by watch: where its path is, size_t */
+    bool blind;                     /* we cannot watch everything */
+    bool again;                     /* something changed while we looked */
+    bool fresh;                     /* this round masked something */
+    uint64_t print;                 /* hash of all directories of this round and their times */
+    bool loose;                     /* a watched directory may be outside all watched ones */
+    uint32_t left[LOOK_LEFT];       /* cookies of directories that left a watched one and */
+    size_t left_count;              /* have not arrived in another */
+    struct buf paths, offsets;      /* by watch: the offset (size_t) of its path */
 };
 
 /* -- matches -- */
 
-/* Whether an open file has a name in the view where there is something to be seen: 1 or 0, or
- * -errno with the fault noted. */
+/* Whether an open file has a visible name in the view: 1 or 0, or -errno with the fault noted. */
 static int look_is_seen(struct look *l, int fd) {
     struct stat st;
     char number[16], path[LOCATE_PATH_MAX];
@@ -63,15 +61,15 @@ static int look_is_seen(struct look *l, int fd) {
 }
 
 /*
- * What a match stands for, to be masked. A link stands for what it leads to from the directory that
- * it was found in, wherever that is by now. *fd is -1 if there is nothing: it is gone, or leads
- * nowhere. 0, or -errno with the fault noted.
+ * Opens the file that a match stands for. A link stands for its target, as seen from the directory
+ * where we found it, wherever that is by now. *fd is -1 if the file is gone or the link dangles. 0,
+ * or -errno with the fault noted.
  */
 static int look_open(struct look *l, const struct glob_run_match *f, int *fd) {
     *fd = openat(f->dir, f->name, O_PATH | O_CLOEXEC | (f->is_link ? 0 : O_NOFOLLOW));
     if (*fd < 0 && (errno == ENOMEM || errno == EMFILE || errno == ENFILE))
         return fault_os(l->m->f, FAULT_GLOB, errno, "%s", f->path);
-    if (*fd < 0) /* a directory that could be searched a moment ago */
+    if (*fd < 0) /* the directory could be searched a moment ago */
         l->again |= errno == EACCES && !f->is_link;
     int seen = *fd >= 0 && f->is_link ? look_is_seen(l, *fd) : 1;
     if (seen <= 0)
@@ -79,7 +77,7 @@ static int look_open(struct look *l, const struct glob_run_match *f, int *fd) {
     return MIN(seen, 0);
 }
 
-/* As glob_found_fn. */
+/* A glob_found_fn. */
 static int look_found(void *arg, const struct glob_run_match *f) {
     struct look *l = arg;
     if (++l->matches > GLOB_MATCHES_MAX)
@@ -109,7 +107,7 @@ static int look_found(void *arg, const struct glob_run_match *f) {
 
 /* -- directories -- */
 
-/* Remembers the path of a watch. 0 or -errno. */
+/* Remembers a watch's path. 0 or -errno. */
 static int look_remember(struct look *l, int wd, const char *path) {
     size_t end = ((size_t)wd + 1) * sizeof(size_t), at = l->paths.len, old;
     int r = l->offsets.len < end ? buf_reserve(&l->offsets, end - l->offsets.len) : 0;
@@ -128,12 +126,12 @@ static int look_remember(struct look *l, int wd, const char *path) {
     return 0;
 }
 
-/* Mixes a number into the print (FNV-1a, by words). */
+/* Mixes a number into the hash (FNV-1a, by words). */
 static void look_mix(struct look *l, uint64_t v) {
     l->print = (l->print ^ v) * 0x100000001b3u;
 }
 
-/* Notes which directory it is, and when it was changed. */
+/* Adds a directory and its time of change to the hash. */
 static void look_note(struct look *l, int fd) {
     struct stat st;
     struct timespec now;
@@ -150,11 +148,11 @@ static void look_note(struct look *l, int fd) {
     look_mix(l, (uint64_t)st.st_ctim.tv_nsec);
 }
 
-/* As glob_enter_fn. The watch is for ".": it needs no path that may be another's by now. */
+/* A glob_enter_fn. Watches ".": a path might lead to another directory by now. */
 static int look_enter(void *arg, int fd, const char *path) {
     struct look *l = arg;
     if (strcmp(path, "/proc") == 0)
-        return 1; /* there is always a fresh one */
+        return 1; /* every sandbox gets a fresh one */
     look_note(l, fd);
     if (l->watch < 0)
         return 0;
@@ -168,7 +166,7 @@ static int look_enter(void *arg, int fd, const char *path) {
     return 0;
 }
 
-/* What is remembered of a watch; SIZE_MAX: nothing. */
+/* The offset of a watch's path; SIZE_MAX: none. */
 static size_t look_offset(const struct look *l, int wd) {
     size_t at = SIZE_MAX;
     if (wd >= 0 && ((size_t)wd + 1) * sizeof at <= l->offsets.len)
@@ -176,13 +174,12 @@ static size_t look_offset(const struct look *l, int wd) {
     return at;
 }
 
-/* The path of a watch, or NULL. */
 static const char *look_path(const struct look *l, int wd) {
     size_t at = look_offset(l, wd) & ~LOOK_ROOT;
     return at < l->paths.len ? l->paths.p + at : NULL;
 }
 
-/* Looks at all, or only at the directory `path`. 0 or -errno with the fault noted. */
+/* Looks at everything, or only at the directory `path`. 0, or -errno with the fault noted. */
 static int look_at(struct look *l, const char *path) {
     size_t budget = GLOB_ENTRIES_MAX;
     int r = 0;
@@ -198,14 +195,14 @@ static int look_at(struct look *l, const char *path) {
         const struct glob_visit v = {g->max_depth, &budget, look_found, look_enter, l};
         r = glob_expand(&g->set, g->dir, below, &v);
         if (r < 0)
-            fault_os(l->m->f, FAULT_GLOB, -r, "%s", g->dir); /* unless one is noted already */
+            fault_os(l->m->f, FAULT_GLOB, -r, "%s", g->dir); /* unless a fault is noted already */
     }
     return r;
 }
 
 /* -- events -- */
 
-/* A directory was made in a watched one: looks at it. 0 or -errno. */
+/* Looks at a new directory inside a watched one. 0 or -errno. */
 static int look_at_new(struct look *l, const struct inotify_event *e) {
     char path[LOCATE_PATH_MAX];
     const char *dir = look_path(l, e->wd);
@@ -219,7 +216,7 @@ static int look_at_new(struct look *l, const struct inotify_event *e) {
     return look_at(l, path);
 }
 
-/* Keeps account of directories that left one that is watched and did not arrive in another. */
+/* Tracks directories that left a watched one and have not arrived in another. */
 static void look_leaves(struct look *l, const struct inotify_event *e) {
     if (!(e->mask & (IN_MOVED_FROM | IN_MOVED_TO)))
         return;
@@ -234,10 +231,10 @@ static void look_leaves(struct look *l, const struct inotify_event *e) {
 }
 
 /*
- * Goes through the events that have come. The kernel tells of a moved directory where it left,
- * where it came to, and next of the directory itself, if it is watched: then it was known. Unless a
- * watched one may be elsewhere: what that tells of itself could be taken for what came. Moves make
- * paths of watches stale, so what is new is found by a look at all then. 0 or -errno.
+ * Handles pending events. The kernel reports a moved directory where it left, where it arrived, and
+ * then in the directory itself if we watch that: so we know it. But if a watched directory may be
+ * elsewhere, its own event could be mistaken for the arrival's. Moves also make the watches' paths
+ * stale; then only a look at everything finds what is new. 0 or -errno.
  */
 static int look_events(struct look *l) {
     char buffer[16384] __attribute__((aligned(__alignof__(struct inotify_event))));
@@ -283,7 +280,7 @@ static int64_t look_now(void) {
     return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-/* Looks at everything once; *calm: nothing can have been missed. 0 or -errno. */
+/* Looks at everything once; *calm: we cannot have missed anything. 0 or -errno. */
 static int look_round(struct look *l, bool *calm) {
     uint64_t last = l->print;
     size_t left = l->left_count;
@@ -293,8 +290,8 @@ static int look_round(struct look *l, bool *calm) {
     uint64_t print = l->print;
     if (r == 0)
         r = look_events(l);
-    l->again |= l->left_count > left; /* which may be about to arrive */
-    l->print = print;                 /* without what events have made us look at */
+    l->again |= l->left_count > left; /* they may be about to arrive */
+    l->print = print;                 /* without the looks that events caused */
     *calm = !l->again && (!l->blind || (!l->fresh && print == last));
     if (l->blind && !*calm)
         nanosleep(&(struct timespec){.tv_nsec = LOOK_TICK_NS / 2}, NULL);

@@ -9,36 +9,36 @@ struct mounts {
     const struct launch_request *q;
     const struct layout *l;
     struct fault *f;
-    int root;  /* of the view: paths in it are relative to this */
+    int root;  /* the view's root: paths in it are relative to this */
     int masks; /* read-only tmpfs with an unreadable file "f" and directory "d"; or -1 */
-    int nodes[MOUNTS_NODES]; /* copies of device nodes; -1: the host has none */
+    int nodes[MOUNTS_NODES]; /* copies of device nodes; -1: the host lacks it */
     int console;             /* copy of the command's terminal, or -1 */
-    int fds;                 /* our /proc/self/fd, which the command may not see; or -1 */
-    int *writable;           /* by step: copies of writable trees, taken while they are writable */
+    int fds;                 /* our /proc/self/fd, which the command must not see; or -1 */
+    int *writable; /* by step: copies of writable trees, taken while they are still writable */
 };
 
 #define MOUNTS_PRIVATE (1ul << 18) /* MS_PRIVATE */
 
-/* Attributes of everything but devices. */
+/* Attributes of everything except devices. */
 #define MOUNTS_SAFE (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 #define MOUNTS_EMPTY (MOUNTS_SAFE | MOUNT_ATTR_NOEXEC)
 
-/* A path as the view has it: relative to its root. */
+/* A path relative to the view's root. */
 static inline const char *mounts_in_view(const char *path) {
     return path[1] == '\0' ? "." : path + 1;
 }
 
-/* Takes copies of the device nodes while they still work: before `nodev` is set. */
+/* Copies the device nodes while they still work: before `nodev` is set. */
 MUST_CHECK int mounts_system_take_devices(struct mounts *m);
 
-/* /dev and /proc of the view. */
+/* Mounts the view's /dev and /proc. */
 MUST_CHECK int mounts_system_dev(struct mounts *m);
 MUST_CHECK int mounts_system_proc(struct mounts *m);
 
 /*
- * Masks what the patterns of the layout match, in the finished view, which is the root by now. It
- * masks a file through the descriptor of the directory that it was found in, and looks until no
- * directory has come into reach unseen. A fault when that does not end.
+ * Masks the files that the layout's patterns match, in the finished view, which is the root by now.
+ * Masks a file through the descriptor of the directory it was found in. Repeats until no new
+ * directory has come into reach; a fault if that does not end.
  */
 MUST_CHECK int mounts_globs(struct mounts *m);
 
@@ -47,9 +47,8 @@ MUST_CHECK int mounts_globs(struct mounts *m);
 MUST_CHECK int mounts_mask(struct mounts *m, const char *path, const char *name, int place);
 
 /*
- * Where case is ignored: whether the mount on `name` in the directory dir is found by another
- * spelling, too. FUSE, for one, tells spellings apart where they are mounted on. A fault if not;
- * `path` is for its text.
+ * Where case is ignored: whether another spelling also finds the mount on `name` in directory dir.
+ * FUSE, for one, may tell spellings of a mount point apart. A fault if not; `path` is for its text.
  */
 MUST_CHECK int mounts_check_case(struct mounts *m, int dir, const char *name, const char *path);
 

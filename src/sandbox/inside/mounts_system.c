@@ -11,8 +11,8 @@
 static const char *const system_nodes[MOUNTS_NODES] = {"null",   "zero",    "full",
                                                        "random", "urandom", "tty"};
 
-/* Files of /proc that tell, or change, what is the host's. Those that exist become read-only (the
- * first also to others than root, who could not write to the rest)... */
+/* Files of /proc that reveal or change the host's state. Those that exist become read-only (the
+ * first also for others than root, who could not write to the rest)... */
 static const char *const system_read_only[] = {
     "sys", "acpi", "asound", "bus",  "driver",        "dynamic_debug",
     "fs",  "irq",  "mtrr",   "scsi", "sysrq-trigger", "timer_stats",
@@ -25,13 +25,14 @@ static const char *const system_hidden[] = {
 
 /* -- /dev -- */
 
-/* The terminal by its name on the host: the descriptor's own mount is not of this namespace. */
+/* Copies the terminal by its name on the host: the descriptor's own mount is not in this namespace.
+ * */
 static void system_take_console(struct mounts *m) {
     char name[64];
     struct stat mine, st;
     ssize_t n = readlink("/proc/self/fd/0", name, sizeof name - 1);
     if (n < 0 || fstat(STDIN_FILENO, &mine) < 0)
-        return; /* without a name, but it works */
+        return; /* it has no name, but it works */
     name[n] = '\0';
     int fd = sys_openat2(AT_FDCWD, name, O_PATH | O_NOFOLLOW, RESOLVE_NO_SYMLINKS);
     if (fd < 0)
@@ -43,14 +44,15 @@ static void system_take_console(struct mounts *m) {
     close(fd);
 }
 
-/* Read-only: the device can be written to, but its mode and owner are the host's. */
+/* Makes the node's mount read-only: the device stays writable, but its mode and owner are the
+ * host's. */
 static int system_guard_node(int node) {
     return sys_mount_setattr(node, "", 0, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
                              0, MOUNTS_PRIVATE);
 }
 
-/* The /dev/null that the server hands out is the host's, too: opened anew through our own mount,
- * lest root change the mode of the host's by its descriptor. */
+/* The server hands out the host's /dev/null. Opens it anew through our own mount, lest root change
+ * the host's mode through that descriptor. */
 static int system_take_null(struct mounts *m) {
     char path[32];
     struct stat null, st;
@@ -85,7 +87,7 @@ int mounts_system_take_devices(struct mounts *m) {
     return system_take_null(m);
 }
 
-/* The files of a private /dev, before it is attached. */
+/* Makes the files of a private /dev before it is attached. */
 static int system_fill_dev(struct mounts *m, int dev) {
     static const char *const links[][2] = {
         {"/proc/self/fd", "fd"},       {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"},
@@ -114,7 +116,7 @@ static int system_devpts(struct mounts *m, int dev) {
     return 0;
 }
 
-/* Puts devices, and what else has its own mount, on their places in /dev. */
+/* Mounts the devices, and the file systems in /dev, on their places. */
 static int system_attach_devices(struct mounts *m, int dev) {
     for (size_t i = 0; i < MOUNTS_NODES; i++) {
         if (m->nodes[i] >= 0 && sys_attach(m->nodes[i], dev, system_nodes[i]) < 0)
@@ -135,7 +137,7 @@ int mounts_system_dev(struct mounts *m) {
     if (dev < 0)
         return fault_os(m->f, FAULT_DEV, errno, "tmpfs");
     int r = system_fill_dev(m, dev);
-    _cleanup_close_ int shm = -1; /* to be taken before the new /dev covers it */
+    _cleanup_close_ int shm = -1; /* take it before the new /dev covers it */
     if (r == 0 && m->l->root_write)
         shm = sys_clone_tree(AT_FDCWD, "/dev/shm", 1);
     if (r == 0 && sys_attach(dev, m->root, "dev") < 0)
@@ -146,7 +148,7 @@ int mounts_system_dev(struct mounts *m) {
         r = fault_os(m->f, FAULT_DEV, errno, "shm");
     if (r < 0 || m->q->mode != LAUNCH_HELPER)
         return r < 0 ? r : system_devpts(m, dev);
-    /* File calls must not succeed into what vanishes. */
+    /* File calls must not succeed on files that vanish. */
     if (sys_mount_setattr(dev, "", 0, MOUNT_ATTR_RDONLY, 0, 0) < 0)
         r = fault_os(m->f, FAULT_DEV, errno, "read-only");
     return r;
@@ -154,7 +156,7 @@ int mounts_system_dev(struct mounts *m) {
 
 /* -- /proc -- */
 
-/* Hides a part of /proc, if it is there. */
+/* Hides a part of /proc, if it exists. */
 static int system_hide(struct mounts *m, int proc, const char *name, const char *mask_name) {
     if (faccessat(proc, name, F_OK, 0) < 0)
         return 0;
@@ -164,12 +166,14 @@ static int system_hide(struct mounts *m, int proc, const char *name, const char 
     return 0;
 }
 
-/* For names of what is open, in the finished view; it is an error only for who needs it. */
+/* Opens our /proc/self/fd, to name open files in the finished view. Only those who need it fail
+ * without it. */
 static void system_take_fds(struct mounts *m, int proc) {
     m->fds = openat(proc, "self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* The host's, read-only. A descriptor of it in the view, or -errno with the fault noted. */
+/* Mounts the host's /proc read-only. A descriptor of it in the view, or -errno with the fault
+ * noted. */
 static int system_host_proc(struct mounts *m) {
     _cleanup_close_ int proc = sys_clone_tree(AT_FDCWD, "/proc", 1);
     /* planted: writable-proc */
@@ -180,10 +184,10 @@ static int system_host_proc(struct mounts *m) {
 }
 
 /*
- * Where parts of /proc are hidden, as containers do, a user namespace gets no other (`error` is
- * what the kernel said): shows that one. Read-only mounts keep settings and other processes' files
- * from being written to. Their memory, environment and descriptors need ptrace access, which the
- * kernel refuses across user namespaces, and from within a Landlock domain to what is outside.
+ * Shows the container's /proc. Where a container hides parts of /proc, a user namespace cannot
+ * mount another (`error` is the kernel's). Read-only mounts protect settings and other processes'
+ * files. Their memory, environment and descriptors need ptrace access, which the kernel refuses
+ * across user namespaces, and from a Landlock domain to processes outside.
  */
 static int system_shared_proc(struct mounts *m, int error) {
     if (error != EPERM || m->q->backend != LAUNCH_USERNS)
@@ -201,7 +205,7 @@ static int system_shared_proc(struct mounts *m, int error) {
     return r;
 }
 
-/* Which descriptors pid 1 has: to root even a process that may not be looked into tells that. */
+/* Hides pid 1's descriptors: to root even a process that is not dumpable shows those. */
 static int system_hide_init(struct mounts *m, int proc) {
     static const char *const own[] = {"1/fd", "1/fdinfo", "1/task"};
     int r = 0;
@@ -210,7 +214,7 @@ static int system_hide_init(struct mounts *m, int proc) {
     return r;
 }
 
-/* `proc` is read-only now, and so are copies of its parts. */
+/* Hides parts of `proc`, which is read-only now, and so are copies of its parts. */
 static int system_guard_proc(struct mounts *m, int proc) {
     size_t n = geteuid() == 0 ? ARRAY_LEN(system_read_only) : 1;
     for (size_t i = 0; i < n; i++) {

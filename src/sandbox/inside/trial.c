@@ -25,7 +25,7 @@ static bool trial_can_open(const char *path, int flags) {
     return fd >= 0;
 }
 
-/* What can be written to can be, but for the protected names in a directory. */
+/* A granted path must be writable, except the protected names in a directory. */
 static int trial_writable(const char *path, struct fault *f) {
     char guarded[TRIAL_PATH_MAX];
     struct stat st;
