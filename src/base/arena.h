@@ -1,8 +1,6 @@
 #pragma once
-/*
- * A bump allocator for everything that lives as long as one request. Nothing is freed singly;
- * arena_reset() keeps the first block for the next request, arena_fini() gives all back.
- */
+/* A bump allocator for everything that lives as long as one request. Nothing is freed singly.
+ * arena_reset() keeps one block for the next request; arena_fini() frees all. */
 
 #include "base/str.h"
 #include "base/util.h"

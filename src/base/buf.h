@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct buf {
-    char *p;    /* owned; NULL while nothing was ever stored */
+    char *p;    /* owned; NULL until something is stored */
     size_t len; /* bytes in use */
     size_t cap; /* bytes allocated */
     size_t max; /* cap never exceeds this */
@@ -19,7 +19,7 @@ struct buf {
 /* An empty buffer that may hold at most `max` bytes. Allocates nothing. */
 #define BUF_INIT(maximum) ((struct buf){.max = (maximum)})
 
-/* Gives the memory back; the buffer stays usable and empty. */
+/* Frees the memory; the buffer stays usable and empty. */
 void buf_fini(struct buf *b);
 #define _cleanup_buf_ __attribute__((cleanup(buf_fini)))
 

@@ -38,7 +38,7 @@ MUST_CHECK int codec_put_end(struct codec_writer *w, size_t max);
 /* -- reading -- */
 
 struct codec_reader {
-    struct str in;   /* what is left */
+    struct str in;   /* the bytes left */
     struct arena *a; /* for codec_get_array() */
     bool bad;        /* something did not fit: all else reads as zero or NULL */
     bool no_memory;

@@ -1,9 +1,6 @@
 #pragma once
-/*
- * What the processor can do. The C library has asked it already; the compiler's own way to know
- * asks again whenever the program starts, and in a virtual machine each question costs
- * microseconds.
- */
+/* Features of the processor. The C library has asked for them already. The compiler's own check
+ * asks again at every start of the program, which costs microseconds in a virtual machine. */
 
 #include <stdbool.h>
 

@@ -33,7 +33,7 @@ int err_set(struct err *e, int code, const char *fmt, ...) {
 
 int err_about(struct err *e, int code, const char *before, struct str what, const char *after) {
     size_t n1 = strlen(before), n3 = strlen(after);
-    size_t n2 = MIN(what.n, (size_t)ERR_MSG_MAX + 1); /* the rest would be cut anyway */
+    size_t n2 = MIN(what.n, (size_t)ERR_MSG_MAX + 1); /* the rest would not fit anyway */
     char *msg = malloc(n1 + n2 + n3 + 1);
     if (msg != NULL) {
         char *p = mempcpy(msg, before, n1);

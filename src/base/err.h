@@ -1,8 +1,8 @@
 #pragma once
 /*
- * Errors as values. A function that can fail returns 0 or a negative errno-style number; one whose
- * failure a user will read about also takes `struct err *e` last and fills it. `e` is untouched on
- * success. The message is owned by the err; give it back with err_fini() or _cleanup_err_.
+ * Errors as values. A function that can fail returns 0 or a negative errno-style number. If a user
+ * will read about the failure, it also takes `struct err *e` last and fills it. `e` is untouched on
+ * success. The err owns its message; free it with err_fini() or _cleanup_err_.
  */
 
 #include "base/str.h"
@@ -18,8 +18,8 @@ enum err_code {
     ERR_SESSION_BUSY = -32010,
 };
 
-/* Longer messages are cut here, at a UTF-8 boundary (they may quote input of any size). What is no
- * UTF-8, such as bytes of a file's name, becomes '?'. */
+/* Longer messages are cut here, at a UTF-8 boundary: they may quote input of any size. Invalid
+ * UTF-8, such as bytes of a file name, becomes '?'. */
 #define ERR_MSG_MAX 8192
 
 struct err {
@@ -31,7 +31,7 @@ struct err {
 
 #define ERR_INIT ((struct err){.code = 0})
 
-/* Sets code and message, replacing what was there. Returns -EINVAL, for `return err_set(...)`. */
+/* Replaces code and message. Returns -EINVAL, for `return err_set(...)`. */
 int err_set(struct err *e, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /* Like err_set(), for a text that quotes input: before, what (any bytes), after. */
@@ -53,8 +53,6 @@ int err_move(struct err *to, struct err *from);
 void err_fini(struct err *e);
 #define _cleanup_err_ __attribute__((cleanup(err_fini)))
 
-/*
- * The protocol's text for an errno. They are the texts of the C library the reference is linked
- * with, which differ from glibc's in places. Unknown numbers give "No error information".
- */
+/* The protocol's text for an errno: that of the C library the reference is linked with, which
+ * differs from glibc's in places. Unknown numbers give "No error information". */
 const char *err_os_text(int num);

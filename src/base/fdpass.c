@@ -30,7 +30,7 @@ int fdpass_send(int sock, struct str head, struct str text, int fd) {
 ssize_t fdpass_receive(int sock, void *p, size_t n, int flags, int *fd) {
     union fdpass_control control = {.space = {0}};
     struct iovec iov = {p, n};
-    /* No more room than for one descriptor: the kernel takes the others back. */
+    /* Room for one descriptor only: the kernel takes the others back. */
     struct msghdr m = {.msg_iov = &iov,
                        .msg_iovlen = 1,
                        .msg_control = &control,
@@ -48,7 +48,7 @@ ssize_t fdpass_receive(int sock, void *p, size_t n, int flags, int *fd) {
         memcpy(fd, CMSG_DATA(c), sizeof *fd);
     if (!(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
         return got;
-    /* The one descriptor there is room for is missing: the table of this process is full. */
+    /* The one descriptor that fits is missing: this process's table is full. */
     if (*fd < 0 && !(m.msg_flags & MSG_TRUNC))
         return -EMFILE;
     util_close_fd(fd);

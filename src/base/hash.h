@@ -25,7 +25,7 @@ struct hash {
 /* An empty table with a random seed. Allocates nothing. */
 void hash_init(struct hash *h);
 
-/* Gives the buckets back; the nodes are the caller's. */
+/* Frees the buckets; the caller owns the nodes. */
 void hash_fini(struct hash *h);
 
 /* The node with that key, or NULL. */

@@ -13,11 +13,11 @@
 #define HUNT_PID_MAX 4194304 /* the kernel's PID_MAX_LIMIT */
 #define HUNT_PID_NEAR 65536
 #define HUNT_OPEN 128        /* processes whose children are still to be listed */
-#define HUNT_SAME 3          /* rounds without a change until states are looked at */
+#define HUNT_SAME 3          /* rounds without a change until states count */
 #define HUNT_PAUSE_NS 500000 /* between rounds, at least */
 #define HUNT_PAUSE_MAX_NS 50000000
 
-/* Parses a decimal at *p, moving *p behind it and the blanks that follow; 0 at the end. */
+/* Parses a decimal at *p and moves *p behind it and the blanks that follow; 0 at the end. */
 static pid_t hunt_number(const char **p, const char *end) {
     pid_t v = 0;
     while (*p < end && **p >= '0' && **p <= '9')
@@ -27,7 +27,7 @@ static pid_t hunt_number(const char **p, const char *end) {
     return v;
 }
 
-/* Writes the text before, a decimal and the text behind; the room must suffice. */
+/* Writes before, a decimal, behind; the room must suffice. */
 static void hunt_path(char *dst, const char *before, pid_t pid, const char *behind) {
     char digits[12];
     size_t n = 0;
@@ -66,14 +66,14 @@ void hunt_pids(int fd, hunt_pid_fn *each, void *arg) {
     sys1(SYS_close, fd);
 }
 
-/* State and parent of a process by its directory in /proc; false when it is gone. */
+/* State and parent of a process by its directory in /proc; false if it is gone. */
 static bool hunt_stat(long dir, char *state, pid_t *parent) {
     char text[256];
     long fd = hunt_open(dir, "stat", 0);
     long n = fd < 0 ? 0 : sys3(SYS_read, fd, (long)text, sizeof text);
     if (fd >= 0)
         sys1(SYS_close, fd);
-    /* "PID (comm) S PPID": comm may hold anything, so search its last ')' (comm is short). */
+    /* "PID (comm) S PPID": comm is short but may contain anything, so search its last ')'. */
     const char *end = text + MAX(n, 0L), *p = end;
     while (p > text && p[-1] != ')')
         p--;
@@ -87,7 +87,7 @@ static bool hunt_stat(long dir, char *state, pid_t *parent) {
 
 /* -- children -- */
 
-/* A letter as ps has it; 0 when it cannot be told. */
+/* The letter that ps shows; 0 if unknown. */
 static char hunt_state(pid_t pid) {
     char path[32], state = 0;
     pid_t parent;
@@ -100,7 +100,7 @@ static char hunt_state(pid_t pid) {
     return known ? state : 0;
 }
 
-/* Meets `pid` if it is a child of ours that lives. */
+/* Meets `pid` if it is a living child of ours. */
 static bool hunt_child(void *arg, pid_t pid) {
     struct hunt *h = arg;
     siginfo_t dead;
@@ -114,7 +114,7 @@ static bool hunt_child(void *arg, pid_t pid) {
     h->live++;
     h->trace = (h->trace ^ (uint64_t)pid) * 0x100000001b3u;
     char state = h->look ? hunt_state(pid) : 0;
-    bool deaf = h->look && sys2(SYS_kill, pid, 0) == -EPERM; /* of another user, as by sudo */
+    bool deaf = h->look && sys2(SYS_kill, pid, 0) == -EPERM; /* another user's, as by sudo */
     h->moving += state != 0 && state != 'D' && state != 'Z' && !deaf;
     h->meet(h, pid);
     return true;
@@ -128,7 +128,7 @@ struct hunt_dirent {
     char name[];
 };
 
-/* By a walk over /proc, for kernels without the children file. */
+/* Walks over /proc, for kernels without the children file. */
 static void hunt_scan(struct hunt *h) {
     _Alignas(8) char dents[1024];
     long fd = hunt_open(AT_FDCWD, "/proc", O_DIRECTORY);
@@ -155,7 +155,7 @@ static void hunt_scan(struct hunt *h) {
     sys1(SYS_close, fd);
 }
 
-/* Without /proc: pids are asked whether they are ours, those near the leader first. */
+/* Without /proc: asks for every pid whether it is ours, beginning near the leader. */
 static void hunt_ask(struct hunt *h) {
     for (pid_t pid = h->leader; pid <= h->leader + HUNT_PID_NEAR; pid++)
         hunt_child(h, pid);
@@ -175,11 +175,11 @@ void hunt_children(struct hunt *h) {
         hunt_ask(h);
 }
 
-/* -- what is below them -- */
+/* -- descendants -- */
 
-/* Processes that were killed, and whose children are still to be: their directories in /proc. */
+/* Killed processes whose children are still to be killed: their directories in /proc. */
 struct hunt_tree {
-    pid_t pid; /* the one that is being looked at */
+    pid_t pid; /* the current one */
     int dir;
     size_t count;
     struct {
@@ -188,7 +188,7 @@ struct hunt_tree {
     } open[HUNT_OPEN];
 };
 
-/* Whether /proc is of our own pid namespace: then a number means the same process there. */
+/* Whether /proc shows our own pid namespace: then a number means the same process there. */
 static bool hunt_proc_is_ours(void) {
     static const char key[] = "\nNSpid:\t";
     char text[2048];
@@ -205,12 +205,12 @@ static bool hunt_proc_is_ours(void) {
             continue;
         p += same;
         (void)hunt_number(&p, end);
-        return p < end && *p == '\n'; /* one more number for each namespace further in */
+        return p < end && *p == '\n'; /* each namespace further in adds a number */
     }
     return false;
 }
 
-/* What is not kept here is met again when its parent is dead. */
+/* A process that does not fit is met again after its parent's death. */
 static void hunt_push(struct hunt_tree *t, pid_t pid, long dir) {
     if (t->count == HUNT_OPEN) {
         sys1(SYS_close, dir);
@@ -221,9 +221,9 @@ static void hunt_push(struct hunt_tree *t, pid_t pid, long dir) {
 }
 
 /*
- * Kills `pid`, listed as a child of the current process of the walk. The number may have gone to a
- * stranger meanwhile: so it is the process behind a descriptor that is asked for its parent and
- * killed; and its parent's number is not a stranger's, since the parent can still be signalled.
+ * Kills `pid`, listed as a child of the walk's current process. Another process may have that
+ * number by now. So open it first, ask the open process for its parent, and kill that. The parent's
+ * number is still its own, since the parent can still be signalled.
  */
 static bool hunt_grandchild(void *arg, pid_t pid) {
     struct hunt_tree *t = arg;
@@ -242,7 +242,7 @@ static bool hunt_grandchild(void *arg, pid_t pid) {
     return true;
 }
 
-/* Kills the children of each thread of the current process of the walk. */
+/* Kills the children of every thread of the walk's current process. */
 static void hunt_below(struct hunt_tree *t) {
     _Alignas(8) char dents[512];
     char path[32];
@@ -291,14 +291,14 @@ void hunt_kill(struct hunt *h, pid_t pid) {
         hunt_kill_below(h, pid);
 }
 
-/* Nanoseconds of a clock that does not jump. */
+/* Nanoseconds of the monotonic clock. */
 static int64_t hunt_now(void) {
     struct timespec t;
     sys2(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Leaves the processor to the dying: as long as the round took, longer when nothing changes. */
+/* Leaves the processor to the dying: as long as the round took, longer if nothing changes. */
 static void hunt_pause(int64_t began, unsigned same) {
     int64_t took = hunt_now() - began, least = (int64_t)HUNT_PAUSE_NS << MIN(same, 6u);
     int64_t ns = MIN(MAX(took, least), (int64_t)HUNT_PAUSE_MAX_NS);

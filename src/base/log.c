@@ -13,15 +13,15 @@
 #include <time.h>
 
 #define LOG_CUT "..."
-#define LOG_ESCAPE_MAX 4 /* bytes that one byte of a message becomes at most: \xNN */
+#define LOG_ESCAPE_MAX 4 /* bytes that one byte of a message may become: \xNN */
 
 enum log_level log_max_level = LOG_LEVEL_ERROR;
 
 static struct {
-    pthread_mutex_t lock; /* over poll and write: what poll saw free is still free when we write */
+    pthread_mutex_t lock; /* over poll and write: nobody fills the pipe in between */
     int fd;
     uint64_t dropped, dropped_total;
-    bool torn; /* the last line lost its end: begin the next one on a new line */
+    bool torn; /* the last line lost its end: begin the next on a new line */
 } log_state = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = STDERR_FILENO};
 
 static const char *const level_names[] = {
@@ -34,7 +34,7 @@ static const char *const level_tags[] = {
     [LOG_LEVEL_INFO] = "INFO", [LOG_LEVEL_DEBUG] = "DEBUG",
 };
 
-/* A line being put together. Room for LOG_CUT and the newline is always kept. */
+/* A line being built. Always keeps room for LOG_CUT and the newline. */
 struct log_line {
     char p[LOG_LINE_MAX];
     size_t n;
@@ -144,7 +144,7 @@ static bool writable_now(void) {
     return poll(&pfd, 1, 0) == 1 && pfd.revents == POLLOUT;
 }
 
-/* Writes without waiting; false when nothing or not everything could be written. */
+/* Writes without waiting; false if some bytes could not be written. */
 static bool put_bytes(const char *p, size_t n) {
     while (n > 0) {
         if (!writable_now())
@@ -168,7 +168,8 @@ static void drop_report(struct log_line *l) {
     line_finish(l, line_put(l, msg, (size_t)n));
 }
 
-/* What must precede the line goes out in the same write: a nearly full pipe takes one at a time. */
+/* Writes a pending newline and count together with the line: a nearly full pipe takes only one
+ * write. */
 static void put_line(const struct log_line *l) {
     char out[1 + 2 * LOG_LINE_MAX];
     char *end = out;

@@ -27,10 +27,8 @@ enum log_level {
 
 #define LOG_LINE_MAX 1024 /* bytes, the newline included; longer messages end in "..." */
 
-/*
- * Sets the highest level that is written and where to (borrowed, never closed). To be called while
- * there is one thread. Before it the level is LOG_LEVEL_ERROR and the descriptor 2.
- */
+/* Sets the highest level to write, and the descriptor (borrowed, never closed). Call it while there
+ * is one thread. Until then the level is LOG_LEVEL_ERROR and the descriptor 2. */
 void log_init(enum log_level max, int fd);
 
 /* Lines dropped and not yet reported by a later line; lines ever dropped. */

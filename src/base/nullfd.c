@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-/* The device is not there, or is not one that may be opened. */
+/* The device does not exist, or may not be opened. */
 static bool nullfd_is_missing(int error) {
     return error == ENOENT || error == ENOTDIR || error == EACCES || error == ENXIO ||
            error == ENODEV || error == EPERM || error == EISDIR || error == ELOOP;

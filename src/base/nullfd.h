@@ -4,8 +4,8 @@
 #include "base/util.h"
 
 /*
- * Opens /dev/null with `flags` (close-on-exec is added). A host without it (a chroot, a minimal
- * image) gives the read end of a pipe that nobody writes to instead: reading finds the end, writing
- * fails with EBADF. The descriptor, or -errno.
+ * Opens /dev/null with `flags` and close-on-exec. On a host without it (a chroot, a minimal image)
+ * opens the read end of a pipe without a writer: reading finds the end, writing fails with EBADF.
+ * The descriptor, or -errno.
  */
 MUST_CHECK int nullfd_open(int flags);

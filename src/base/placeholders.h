@@ -1,20 +1,21 @@
 #pragma once
 /*
- * Directories that a sandbox put on the host to hold the place of a protected name that does not
- * exist ("synthetic" ones). Whatever is killed when, none of them stays:
+ * Placeholder directories: a sandbox makes one on the host where a protected name does not exist,
+ * as a mount point. Whatever is killed when, none of them stays:
  *
- * - A place can be told from the first moment: mkdir() itself gives it a mode that nobody else
- *   uses. Then it gets a modification time that nobody else uses, and an ordinary mode. Who puts
- *   something into it changes the time, and so makes it his own.
- * - A launcher notes a place before it makes or adopts it, in memory that server, supervisor and
- *   launcher share. Whoever of them is the last one alive removes what is noted.
- * - Every sandbox that uses a place holds a shared flock() on it; who removes one takes an
- *   exclusive lock first. Who does not get it leaves the place to the holder, who has noted it as
- *   well.
- * - If all of them are killed at once, the next sandbox that protects the name adopts the place.
+ * - A placeholder is recognisable from the first moment: mkdir() itself gives it a mode that nobody
+ *   else uses. Then it gets a modification time that nobody else uses, and an ordinary mode.
+ *   Whoever puts something into it changes the time, and so owns it.
+ * - A launcher notes a placeholder before it makes or adopts it, in memory that server, supervisor
+ *   and launcher share. The last of them alive removes the noted ones.
+ * - Every sandbox that uses a placeholder holds a shared flock() on it. To remove one takes an
+ *   exclusive lock. Whoever does not get that leaves the directory to its holder, who has noted it
+ *   as well.
+ * - If all of them are killed at once, the next sandbox that protects the name adopts the
+ *   placeholder.
  *
- * The supervisor may call nothing, hence system calls through a function that is handed in, and
- * only inline code.
+ * The supervisor may call nothing: hence only inline code, and system calls through a function that
+ * the caller hands in.
  */
 
 #include "base/step.h"
@@ -30,11 +31,11 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-/* Modification time of a placeholder directory, in seconds; no fraction, and even: any file system
- * can store it. */
+/* Modification time of a placeholder directory in seconds: even and without a fraction, so that any
+ * file system can store it. */
 #define PLACEHOLDERS_MTIME 1163412802
 
-/* The mode it is made with; an ACL may take bits of the group and of others away. */
+/* The mode it is made with; an ACL may remove bits of group and others. */
 #define PLACEHOLDERS_BIRTH (S_ISVTX | 0555)
 #define PLACEHOLDERS_BIRTH_BITS (S_ISVTX | S_ISUID | 0700)
 
@@ -42,18 +43,18 @@
 
 enum placeholders_state {
     PLACEHOLDERS_GONE = '-',  /* nothing to remove */
-    PLACEHOLDERS_NOTED = 'm', /* to be removed if it is there, and marked */
+    PLACEHOLDERS_NOTED = 'm', /* to be removed if it exists and is marked */
 };
 
 /* Records: a state, the absolute path of the parent, a NUL, the name, a NUL. */
 struct placeholders {
-    _Atomic int32_t launcher; /* pid of the launcher, before it makes the first; 0: none */
-    int32_t step;             /* of a build with steps (step.h): where to stop */
-    _Atomic uint32_t used;    /* bytes of `records` that count */
+    _Atomic int32_t launcher; /* the launcher's pid, set before it makes the first; 0: none */
+    int32_t step;             /* where to stop, in a build with steps (step.h) */
+    _Atomic uint32_t used;    /* valid bytes of `records` */
     char records[PLACEHOLDERS_BYTES - 3 * sizeof(uint32_t)];
 };
 
-/* Whether this has the marks of a placeholder directory. */
+/* Whether this has the mark of a placeholder directory. */
 static inline bool placeholders_is_marked(const struct stat *st) {
     bool timed = st->st_mtim.tv_sec == PLACEHOLDERS_MTIME && st->st_mtim.tv_nsec == 0;
     bool fresh =
@@ -67,15 +68,13 @@ typedef long placeholders_call(long n, long a, long b, long c, long d);
 /* How to remove. */
 struct placeholders_sweeper {
     placeholders_call *call;
-    /* Descriptors of removed directories that may stay open, for a process that is about to end: to
-     * free a directory takes the kernel longer than to remove its name. */
+    /* How many removed directories may stay open, for a process that ends next: freeing a directory
+     * takes the kernel longer than removing its name. */
     int keep;
 };
 
-/*
- * Removes `name` below the directory `parent` if it is a placeholder directory that no sandbox
- * holds. rmdir() itself refuses what is not empty. False: somebody holds it.
- */
+/* Removes `name` in the directory `parent` if it is a placeholder directory that no sandbox holds.
+ * rmdir() itself refuses a directory with entries. False: somebody holds it. */
 static inline bool placeholders_remove(int parent, const char *name,
                                        struct placeholders_sweeper *s) {
     placeholders_call *call = s->call;
@@ -86,7 +85,7 @@ static inline bool placeholders_remove(int parent, const char *name,
         return true;
     long lock = call(SYS_flock, fd, LOCK_EX | LOCK_NB, 0, 0);
     step_reach(STEP_SWEEP_LOCKED);
-    /* Asked under the lock: nobody else removes it meanwhile, and no sandbox begins to use it. */
+    /* Checked under the lock: nobody else removes it now, and no sandbox begins to use it. */
     bool removed = lock == 0 && call(SYS_fstat, fd, (long)&st, 0, 0) == 0 &&
                    placeholders_is_marked(&st) &&
                    call(SYS_newfstatat, parent, (long)name, (long)&now, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -104,8 +103,8 @@ static inline size_t placeholders_start(const char *records, size_t end) {
     return end;
 }
 
-/* Removes the directory of the record that begins at `at`, its name at `name`. False: somebody
- * holds it. */
+/* Removes the directory of the record at `at`, whose name is at `name`. False: somebody holds it.
+ * */
 static inline bool placeholders_drop(struct placeholders *l, size_t at, size_t name,
                                      struct placeholders_sweeper *s) {
     const char *r = l->records;
@@ -121,8 +120,8 @@ static inline bool placeholders_drop(struct placeholders *l, size_t at, size_t n
     return done;
 }
 
-/* Removes all directories of the list that nobody holds, the newest first. Those that are held stay
- * in the list; the number of them. */
+/* Removes all listed directories that nobody holds, the newest first. Held ones stay in the list;
+ * returns their number. */
 static inline unsigned placeholders_sweep(struct placeholders *l, struct placeholders_sweeper *s) {
     unsigned held = 0;
     size_t used = atomic_load_explicit(&l->used, memory_order_acquire);
@@ -143,7 +142,7 @@ static inline unsigned placeholders_sweep(struct placeholders *l, struct placeho
     return held;
 }
 
-/* The same for the last one of a sandbox: what is held by others is theirs to remove. */
+/* Sweeps for a sandbox's last process: leaves held ones to their holders. */
 static inline void placeholders_finish(struct placeholders *l, struct placeholders_sweeper *s) {
     (void)placeholders_sweep(l, s);
     atomic_store_explicit(&l->used, 0, memory_order_release);

@@ -4,10 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/*
- * The decimal number in front of which `skip` words stand, words being separated by blanks. False
- * when there is none. A minus sign gives 0: what is counted here never is negative.
- */
+/* The decimal number behind `skip` words, which blanks separate. False if there is none. A minus
+ * sign gives 0: the counts here are never negative. */
 static inline bool scan_word(const char *p, unsigned skip, unsigned long *v) {
     for (;; skip--) {
         while (*p == ' ' || *p == '\t' || *p == '\n')

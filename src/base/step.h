@@ -1,10 +1,10 @@
 #pragma once
 /*
- * Numbered steps of a sandboxed start, for tests that kill somebody there. Only a program of the
- * tests has them (EXEC_SERVER_STEPS): elsewhere step_reach() is nothing.
+ * Numbered steps of a sandboxed start, for tests that kill a process there. Only a test program has
+ * them (EXEC_SERVER_STEPS); elsewhere step_reach() does nothing.
  *
- * The environment of such a server names a step, EXEC_SERVER_STEP. A process that reaches it calls
- * itself "step-N" and waits for SIGUSR2; it stops there only once.
+ * The server's environment names a step, EXEC_SERVER_STEP. A process that reaches it renames itself
+ * to "step-N" and waits for SIGUSR2; it stops there only once.
  */
 
 enum step {
@@ -21,15 +21,15 @@ enum step {
     STEP_CLONED,   /* the launcher, beside init */
     STEP_INIT_STARTS,
     STEP_INIT_TIED,   /* to the launcher's life; has copies of its descriptors */
-    STEP_INIT_CLOSED, /* has none any more */
+    STEP_INIT_CLOSED, /* no longer has them */
     STEP_INIT_MOUNTED,
-    STEP_INIT_READY,    /* without rights, before the command */
+    STEP_INIT_READY,    /* without privileges, before the command */
     STEP_INIT_STARTED,  /* the command runs */
     STEP_INIT_REPORTED, /* the server knows */
     STEP_INIT_ENDING,   /* the command has ended */
-    STEP_INIT_ENDED,    /* and all it started; the launcher is told */
+    STEP_INIT_ENDED,    /* with all it started; the launcher knows */
     STEP_CLEANING,      /* the launcher, before it removes the places */
-    STEP_SWEEP_LOCKED,  /* whoever removes a place, about to do it */
+    STEP_SWEEP_LOCKED,  /* about to remove a place */
     STEP_CLEANED,
     STEP_SUPERVISOR_SWEEPS,
     STEP_COUNT,

@@ -41,7 +41,7 @@ static inline char *str_dup(struct str s) {
     return z;
 }
 
-/* Cuts n bytes off the front: where they are, or NULL when there are fewer. */
+/* Cuts n bytes off the front and returns them; NULL if there are fewer. */
 static inline const char *str_take(struct str *s, size_t n) {
     if (s->n < n)
         return NULL;

@@ -3,5 +3,5 @@
 
 #include <stdint.h>
 
-/* The lower-case form of code point c; c itself when it has none, or one of several code points. */
+/* The lower-case form of code point c; c itself if it has none, or one of several code points. */
 uint32_t unicase_lower(uint32_t c);

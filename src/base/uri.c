@@ -7,7 +7,7 @@
 
 #define URI_TEXT_MAX (3 * URI_PATH_MAX + 4096) /* bytes of a URI: each path byte may be escaped */
 
-/* Before the Base64 of the bytes of a path that an ordinary URI would spell like a drive. */
+/* Precedes the Base64 form of a path that an ordinary URI would spell like a drive. */
 #define URI_OPAQUE "/%00/bad/path/"
 
 /* A URI taken apart. */
@@ -42,7 +42,7 @@ static bool uri_is_drive(struct str s) {
     return s.n == 2 && uri_is_alpha(s.p[0]) && (s.p[1] == ':' || s.p[1] == '|');
 }
 
-/* Bytes that are written as an escape in a path. '%' is one only for native paths. */
+/* Bytes that a path spells as an escape. '%' is one only in native paths. */
 static bool uri_escaped(char c) {
     unsigned char u = (unsigned char)c;
     return u <= ' ' || u >= 0x7F || strchr("\"#<>?`{}", c) != NULL;
@@ -93,7 +93,7 @@ static int uri_dots(struct str s) {
     return dots < 3 ? dots : 0;
 }
 
-/* Removes the last segment of a path that ends with '/'. What looks like a drive stays. */
+/* Removes the last segment of a path that ends with '/', unless it looks like a drive. */
 static void uri_pop_segment(struct buf *path) {
     if (path->len < 2)
         return;
@@ -103,7 +103,7 @@ static void uri_pop_segment(struct buf *path) {
         path->len = start;
 }
 
-/* Settles the segment that begins at `start` of u->path. */
+/* Resolves the segment at `start` of u->path. */
 static int uri_end_segment(struct uri *u, size_t start, bool slash) {
     struct buf *path = &u->path;
     struct str segment = {path->p + start, path->len - start};
@@ -121,7 +121,7 @@ static int uri_end_segment(struct uri *u, size_t start, bool slash) {
     return slash ? buf_putc(path, '/') : 0;
 }
 
-/* Builds the canonical path from *in up to '?', '#' or the end; *in is left there. */
+/* Builds the canonical path from *in up to '?', '#' or the end, and leaves *in there. */
 static int uri_parse_path(struct uri *u, struct str *in) {
     int r = buf_putc(&u->path, '/');
     for (bool slash = true; r == 0 && slash;) {
@@ -146,7 +146,7 @@ static int uri_parse_path(struct uri *u, struct str *in) {
     return r;
 }
 
-/* The part after "file:". *in is left at '?', '#' or the end. */
+/* Parses the part after "file:"; leaves *in at '?', '#' or the end. */
 static int uri_parse_file(struct uri *u, struct str *in, struct err *e) {
     size_t slashes = 0;
     while (slashes < 2 && slashes < in->n && uri_is_slash(in->p[slashes]))
@@ -164,10 +164,8 @@ static int uri_parse_file(struct uri *u, struct str *in, struct err *e) {
             return r;
         if (str_eqz(buf_str(&u->host), "localhost"))
             u->host.len = 0;
-        /*
-         * The slash after an empty or local host stays and makes an empty first segment, so that
-         * "file:///C|" is an ordinary name where "file:/C|" is a drive, as in today's servers.
-         */
+        /* The slash after an empty or local host stays and makes an empty first segment. So
+         * "file:///C|" is an ordinary name where "file:/C|" is a drive, as in the reference. */
         size_t skip = drive ? 0 : host.n;
         skip += u->host.len > 0 && skip < in->n && uri_is_slash(in->p[skip]);
         in->p += skip;
@@ -176,7 +174,7 @@ static int uri_parse_file(struct uri *u, struct str *in, struct err *e) {
     return uri_parse_path(u, in);
 }
 
-/* Takes "scheme:" off *in. 0, or -EINVAL when it is not "file". */
+/* Takes "scheme:" off *in. 0, or -EINVAL if it is not "file". */
 static int uri_parse_scheme(struct str *in, struct err *e) {
     size_t n = 0;
     while (n < in->n && (uri_is_alpha(in->p[n]) ||
@@ -212,10 +210,8 @@ static int uri_clean(struct str in, struct buf *out) {
     return r;
 }
 
-/*
- * Length of the first segment of an absolute path when it is a drive: a letter and ':' (in a URI
- * also "%3A"). Else 0.
- */
+/* Length of an absolute path's first segment if it is a drive: a letter and ':' (in a URI also
+ * "%3A"). Else 0. */
 static size_t uri_drive_len(struct str path, bool encoded) {
     if (path.n < 3 || !uri_is_alpha(path.p[1]))
         return 0;
@@ -318,7 +314,7 @@ static int uri_base64_encode(struct str in, struct buf *out) {
     return r;
 }
 
-/* A path with an escaped NUL: right only in the opaque form, for a path that needs it. */
+/* A path with an escaped NUL: valid only in the opaque form, for a path that needs it. */
 static int uri_opaque(const struct uri *u, char **path, struct err *e) {
     const size_t prefix = sizeof URI_OPAQUE - 1;
     if (u->host.len > 0 || u->path.len <= prefix || memcmp(u->path.p, URI_OPAQUE, prefix) != 0)
@@ -344,7 +340,7 @@ static int uri_opaque(const struct uri *u, char **path, struct err *e) {
     return r;
 }
 
-/* From a parsed URI to the native path. */
+/* Turns a parsed URI into a native path. */
 static int uri_to_native(struct uri *u, char **path, struct err *e) {
     if (memmem(u->path.p, u->path.len, "%00", 3) != NULL)
         return uri_opaque(u, path, e);

@@ -10,20 +10,18 @@
 #define URI_PATH_MAX 65536 /* bytes of a native path we decode */
 
 /*
- * Native path of `in`: a string that starts with '/' is a native path (normalised lexically, NUL
- * refused), everything else goes through the URI steps. On success *path is an owned
+ * Turns `in` into a native path. A string that begins with '/' is one already (normalised
+ * lexically; NUL is refused); all others are parsed as URIs. On success *path is an owned
  * NUL-terminated absolute path without dot segments, double or trailing slashes.
- * Errors: -EINVAL with ERR_INVALID_PARAMS for what does not decode; for a well-formed URI that
- * names no path of this host (foreign authority, drive letter, misused opaque form) -EXDEV with
- * ERR_INVALID_REQUEST and "'URI' is invalid on 'linux'", whose err_subject() is the URI, so that a
- * caller may word it differently.
+ * Errors: -EINVAL with ERR_INVALID_PARAMS if it does not decode. -EXDEV with ERR_INVALID_REQUEST
+ * for a well-formed URI that names no path of this host (foreign authority, drive letter, misused
+ * opaque form). The text of -EXDEV is "'URI' is invalid on 'linux'"; its err_subject() is the URI,
+ * so that a caller may word it differently.
  */
 MUST_CHECK int uri_to_path(struct str in, char **path, struct err *e);
 
-/*
- * Appends the URI that `in`, of which uri_to_path() has made a path, stands for: as it was written
- * but for what no two writers agree on (dot segments, scheme, host). 0 or as buf_reserve().
- */
+/* Appends the URI of `in`, which uri_to_path() has accepted: as it was written, except where
+ * writers differ (dot segments, scheme, host). 0 or as buf_reserve(). */
 MUST_CHECK int uri_canonical(struct str in, struct buf *b);
 
 /* Appends the URI of an absolute native path. 0 or as buf_reserve(). */

@@ -53,10 +53,8 @@ static int uri_host_ipv6(struct str in, struct buf *out, struct err *e) {
     return uri_host_put_ipv6(out, groups);
 }
 
-/*
- * One part of an IPv4 address: decimal, 0 octal or 0x hexadecimal. True when it is a number;
- * values above 32 bits give UINT64_MAX.
- */
+/* One part of an IPv4 address: decimal, 0 octal or 0x hexadecimal. True if it is a number; values
+ * above 32 bits give UINT64_MAX. */
 static bool uri_host_number(struct str s, uint64_t *out) {
     unsigned base = 10;
     if (s.n >= 2 && s.p[0] == '0') {

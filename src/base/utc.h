@@ -1,5 +1,5 @@
 #pragma once
-/* Time of day in UTC; the C library's would bring the time zones of the world with it. */
+/* Time of day in UTC; the C library's would link all time zones. */
 
 #include <stdint.h>
 #include <time.h>
@@ -11,10 +11,10 @@ struct utc {
     unsigned weekday;              /* 0 = Sunday */
 };
 
-/* What a clock in UTC shows `t` seconds after the start of 1970 (before it, if negative). */
+/* The UTC time `t` seconds after the start of 1970 (before it, if negative). */
 struct utc utc_of(int64_t t);
 
 #define UTC_TEXT_LEN 24 /* of "2026-11-16T01:02:03.456Z" */
 
-/* That form, cut or padded to milliseconds; years 0 to 9999. NUL-terminated. */
+/* Writes that form, to the millisecond; years 0 to 9999. NUL-terminated. */
 void utc_text(char dst[UTC_TEXT_LEN + 1], const struct timespec *ts);

@@ -10,13 +10,11 @@
 
 #define AVX2 __attribute__((target("avx2")))
 
-/* The same 16 bytes in both halves. */
+/* 16 bytes, repeated in both halves. */
 #define UTF8_LANES(...) _mm256_setr_epi8(__VA_ARGS__, __VA_ARGS__)
 
-/*
- * What can be wrong with two bytes in a row, a bit each. One table per half byte says which faults
- * that half allows; a fault is there when all three agree.
- */
+/* Faults of two bytes in a row, a bit each. One table per half byte lists the faults that this half
+ * allows; a fault exists if all three agree. */
 enum {
     SHORT = 1,    /* lead byte, then no continuation */
     LONG = 2,     /* ASCII, then a continuation */
@@ -31,7 +29,7 @@ enum {
     CONT = LONG | OVER2 | CONTS,
 };
 
-/* `in` moved n bytes up, the last bytes of `before` coming in below. */
+/* `in` shifted n bytes up; the last bytes of `before` fill the gap. */
 #define UTF8_SHIFT(in, before, n)                                                                  \
     _mm256_alignr_epi8(in, _mm256_permute2x128_si256(before, in, 0x21), 16 - (n))
 
@@ -62,8 +60,9 @@ AVX2 static inline __m256i utf8_faults(__m256i in, __m256i before) {
 }
 
 /*
- * Checks whole blocks of 64 bytes. False at a fault; else *done is where to go on, the start of a
- * sequence. After a block of ASCII the next begins afresh, so nothing may be unfinished before it.
+ * Checks whole blocks of 64 bytes. False at a fault; else *done is where to continue, the start of
+ * a sequence. After a block of ASCII the next begins afresh, so nothing may be unfinished before
+ * it.
  */
 AVX2 static bool utf8_avx2(const char *p, size_t n, size_t *done) {
     __m256i before = _mm256_setzero_si256(), faults = before;
@@ -91,7 +90,7 @@ AVX2 static bool utf8_avx2(const char *p, size_t n, size_t *done) {
     return true;
 }
 
-/* How many bytes from p on are known to be ASCII; a lower bound. */
+/* A lower bound of the ASCII bytes at p. */
 static size_t utf8_ascii(const char *p, size_t n) {
     size_t i = 0;
     for (; n - i >= 16; i += 16) {

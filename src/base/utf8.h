@@ -14,12 +14,12 @@ void utf8_mend(char *p, size_t n);
 /* Appends code point c (<= U+10FFFF) at dst (room for 4 bytes); the number of bytes written. */
 size_t utf8_encode(char *dst, unsigned c);
 
-/* The first code point of n > 0 bytes at p to *c, and its length. A byte that begins no valid one
- * is taken alone, as 0x110000 and more: equal to no code point. */
+/* Decodes the first code point of n > 0 bytes at p into *c; returns its length. A byte that begins
+ * no valid one is taken alone, as 0x110000 or more: no code point. */
 size_t utf8_decode(const char *p, size_t n, uint32_t *c);
 
-/* The longest prefix of the n bytes of valid UTF-8 at p that has at most max bytes and splits no
- * code point: its length. */
+/* Length of the longest prefix of the valid UTF-8 at p that has at most max bytes and splits no
+ * code point. */
 static inline size_t utf8_cut(const char *p, size_t n, size_t max) {
     if (n <= max)
         return n;

@@ -26,11 +26,11 @@ static inline void util_close_fd(int *fd) {
     }
 }
 
-/* Locals with these attributes give back what they own when they leave scope. */
+/* Locals with these attributes free what they own at the end of their scope. */
 #define _cleanup_free_ __attribute__((cleanup(util_free_ptr)))
 #define _cleanup_close_ __attribute__((cleanup(util_close_fd)))
 
-/* Passes ownership of a descriptor on: returns it and leaves "none" (-1) behind. */
+/* Transfers ownership of a descriptor: returns it and leaves "none" (-1) behind. */
 static inline int steal_fd(int *fd) {
     int v = *fd;
     *fd = -1;
@@ -43,5 +43,5 @@ static inline void *steal_ptr_(void *pp) {
     return v;
 }
 
-/* Passes ownership of a pointer on: returns it and leaves NULL behind. */
+/* Transfers ownership of a pointer: returns it and leaves NULL behind. */
 #define steal_ptr(pp) ((__typeof__(*(pp)))steal_ptr_(pp))

@@ -10,8 +10,6 @@
 /* A random (version 4) UUID, lower case, NUL-terminated. */
 void uuid_random(char out[UUID_LEN + 1]);
 
-/*
- * Reads the hyphenated form, alone, in braces or behind "urn:uuid:", or 32 hex digits; *out becomes
- * the lower-case hyphenated form. False when it is none of them.
- */
+/* Parses the hyphenated form, alone, in braces or behind "urn:uuid:", or 32 hex digits; *out
+ * becomes the lower-case hyphenated form. False for all else. */
 bool uuid_parse(struct str s, char out[UUID_LEN + 1]);

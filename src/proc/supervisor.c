@@ -23,7 +23,7 @@
 
 #if defined(__x86_64__)
 
-/* clone() onto a fresh stack; the child calls fn(arg) there and exits with its result. */
+/* clone() onto a fresh stack, where the child calls fn(arg) and exits with its result. */
 long supervisor_clone(unsigned long flags, void *stack, int (*fn)(void *), void *arg);
 __asm__(".text\n"
         ".type supervisor_clone,@function\n"
@@ -110,7 +110,7 @@ static int child_launch(const struct supervisor *s) {
                      AT_EMPTY_PATH);
 }
 
-/* Sets one limit; notes which one when it fails. */
+/* Sets one limit; notes which one fails. */
 static int child_limit(struct supervisor *s, enum limits_kind kind, long r) {
     if (r >= 0)
         return 0;
@@ -127,14 +127,14 @@ static long child_write_oom(const struct limits_steps *l) {
     return fd < 0 ? fd : sys3(SYS_write, fd, (long)l->oom, (long)l->oom_len);
 }
 
-/* Resource limits; a launcher sets them itself, at the very end. */
+/* Sets resource limits; a launcher sets them itself, at the very end. */
 static int child_set_rlimits(struct supervisor *s) {
     const struct limits_steps *l = &s->limits;
     int r = 0;
     if (l->set_open_files)
         r = child_limit(s, LIMITS_OPEN_FILES, child_rlimit(RLIMIT_NOFILE, &l->open_files));
     else
-        child_rlimit(RLIMIT_NOFILE, &s->nofile); /* as the server was started with, if possible */
+        child_rlimit(RLIMIT_NOFILE, &s->nofile); /* those of the server's start, if possible */
     if (r == 0 && l->set_pids)
         r = child_limit(s, LIMITS_PIDS, child_rlimit(RLIMIT_NPROC, &l->pids));
     if (r == 0 && l->set_memory)
@@ -156,9 +156,9 @@ static int child_set_limits(struct supervisor *s) {
 
 static int child_main(void *arg) {
     struct supervisor *s = arg;
-    sys5(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* first: we run on the parent's memory */
+    sys5(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* first: we use the parent's memory */
     if (sys0(SYS_getppid) != s->self)
-        return 127; /* it was killed before that, and nobody would ever end us */
+        return 127; /* the parent is dead already: nobody would ever end us */
     bool launch = s->launcher >= 0;
     long r = launch ? sys2(SYS_setpgid, 0, 0) : sys0(SYS_setsid);
     if (r >= 0 && s->tty && !launch)
@@ -192,7 +192,7 @@ static long sup_move_up(int *fd) {
     return r;
 }
 
-/* Gives a launcher its descriptors, and drops all others but those still needed. */
+/* Gives a launcher its descriptors; drops all others except those still needed. */
 static int sup_arrange_launch(struct supervisor *s) {
     long r = sup_move_up(&s->wake_fd);
     if (r >= 0)
@@ -209,13 +209,13 @@ static int sup_arrange_launch(struct supervisor *s) {
         else
             sys1(SYS_close, 3 + i);
     }
-    /* What else the server has open is not the launcher's: marked, and gone with its exec. */
+    /* The launcher must not get the server's other descriptors: they close at its exec. */
     if (r >= 0)
         close_fds(3 + SUPERVISOR_HANDED, ~0u, CLOSE_RANGE_CLOEXEC);
     return (int)MIN(r, 0L);
 }
 
-/* Puts the command's three descriptors in place and drops all others but those still needed. */
+/* Puts the command's three descriptors in place; drops all others except those still needed. */
 static int sup_arrange_fds(struct supervisor *s) {
     for (int i = 0; i < 3; i++) {
         long r = sys3(SYS_dup3, s->fds[i], i, 0);
@@ -234,12 +234,12 @@ static int sup_arrange_fds(struct supervisor *s) {
     return 0;
 }
 
-/* The command's process; returns its pid or -errno when it has exec'ed or given up. */
+/* Starts the command's process; its pid, or -errno, once it has exec'ed or given up. */
 static int sup_clone_child(struct supervisor *s) {
     void *top = s->child_stack + sizeof s->child_stack;
     if (!s->forked)
         return (int)supervisor_clone(CLONE_VM | CLONE_VFORK | SIGCHLD, top, child_main, s);
-    /* Nobody waits for us here: a pipe that closes on exec or exit tells. */
+    /* We do not wait here: a pipe that closes on exec or exit tells. */
     int p[2];
     char byte;
     long r = sys2(SYS_pipe2, (long)p, O_CLOEXEC);
@@ -265,7 +265,7 @@ static bool sup_launch(struct supervisor *s) {
     bool ok = s->error == 0;
     sup_notify(s, ok ? SUPERVISOR_RUNNING : SUPERVISOR_FAILED);
     close_fds(0, 2, 0);
-    if (s->launcher >= 0) { /* all but the way to wake the server */
+    if (s->launcher >= 0) { /* all but the one that wakes the server */
         close_fds(3, (unsigned)s->wake_fd - 1, 0);
         close_fds((unsigned)s->wake_fd + 1, ~0u, 0);
     } else if (s->limits.join) {
@@ -274,10 +274,10 @@ static bool sup_launch(struct supervisor *s) {
     return ok;
 }
 
-/* A round of killing that spares other sessions. */
+/* A round of kills that spares other sessions. */
 struct sup_round {
-    pid_t session; /* not to be spared */
-    bool killed;   /* somebody was */
+    pid_t session; /* not spared */
+    bool killed;   /* at least one */
 };
 
 static void sup_kill_member(struct hunt *h, pid_t pid) {
@@ -286,8 +286,8 @@ static void sup_kill_member(struct hunt *h, pid_t pid) {
         round->killed |= sys2(SYS_kill, pid, SIGKILL) == 0;
 }
 
-/* Kills the children in the leader's session. Those of the killed become ours and fall in the next
- * round. True when only spared ones are left. */
+/* Kills the children in the leader's session. Children of the killed become ours, for the next
+ * round. True if only spared ones are left. */
 static bool sup_kill_session(struct supervisor *s, bool leader_lives) {
     struct sup_round round = {.session = s->leader};
     struct hunt h = {.meet = sup_kill_member, .owner = &round};
@@ -299,7 +299,7 @@ static bool sup_kill_session(struct supervisor *s, bool leader_lives) {
     return !leader_lives && !round.killed;
 }
 
-/* Kills all there is below us; true when nobody lives, and only the dead are to be reaped. */
+/* Kills all descendants; true if nobody lives, and only the dead are left to reap. */
 static bool sup_kill_all(struct supervisor *s, bool leader_lives) {
     if (leader_lives)
         sys2(SYS_kill, -s->leader, SIGKILL);
@@ -315,14 +315,14 @@ static void sup_term(struct hunt *h, pid_t pid) {
     sys2(SYS_kill, pid, SIGTERM);
 }
 
-/* Asks what a leader has left behind to end. */
+/* Sends SIGTERM to the children that a leader has left behind. */
 static void sup_term_rest(void) {
     struct hunt h = {.meet = sup_term};
     hunt_children(&h);
 }
 
-/* Takes the leader's status, once the server is not about to signal its group. Sleeps meanwhile: to
- * yield does not let the server run where we go before it (sup_hurry()). */
+/* Takes the leader's status, once the server is not about to signal its group. Sleeps until then:
+ * yielding does not let the server run where we have priority (sup_hurry()). */
 static void sup_reap_leader(struct supervisor *s) {
     struct timespec moment = {0, 20000};
     atomic_store(&s->reaping, true);
@@ -332,7 +332,7 @@ static void sup_reap_leader(struct supervisor *s) {
     sup_notify(s, SUPERVISOR_EXITED);
 }
 
-/* Reaps what has died. False when no child is left. */
+/* Reaps the dead. False if no child is left. */
 static bool sup_reap(struct supervisor *s, bool *leader_lives) {
     for (;;) {
         siginfo_t dead;
@@ -343,7 +343,7 @@ static bool sup_reap(struct supervisor *s, bool *leader_lives) {
         if (r < 0 || dead.si_pid == 0)
             return r != -ECHILD;
         bool stopped = dead.si_code == CLD_TRAPPED || dead.si_code == CLD_STOPPED;
-        if (stopped) { /* one that has made us its tracer; it stays as it is */
+        if (stopped) { /* it made us its tracer; it stays stopped */
             sys4(SYS_wait4, dead.si_pid, 0, WNOHANG | __WALL, 0);
         } else if (dead.si_pid == s->leader && *leader_lives) {
             *leader_lives = false;
@@ -358,7 +358,7 @@ static long sup_call(long n, long a, long b, long c, long d) {
     return sys4(n, a, b, c, d);
 }
 
-/* Nothing of the sandbox is left: neither are the directories that it put on the host. */
+/* The sandbox is gone: removes its placeholder directories. */
 static void sup_sweep(const struct supervisor *s) {
     struct placeholders_sweeper sweeper = {.call = sup_call};
     if (s->placeholders == NULL)
@@ -367,7 +367,7 @@ static void sup_sweep(const struct supervisor *s) {
     placeholders_finish(s->placeholders, &sweeper);
 }
 
-/* Gets a table of descriptors of our own. False when that fails: nothing may be touched then. */
+/* Gets our own descriptor table. False on failure: then touch nothing. */
 static bool sup_unshare(struct supervisor *s) {
     long r = 0;
     if (s->keep > 0 && !s->forked)
@@ -382,10 +382,8 @@ static bool sup_unshare(struct supervisor *s) {
     return r >= 0;
 }
 
-/*
- * Runs before everybody else, where we are allowed to: a fork bomb of a thousand sessions would
- * leave us a thousandth of the processor to kill it with. What we start is scheduled as usual.
- */
+/* Runs before everybody else, where that is allowed: a fork bomb of a thousand sessions would leave
+ * us a thousandth of the processor to kill it. Our children are scheduled as usual. */
 static void sup_hurry(void) {
     int priority = 1;
     sys3(SYS_sched_setscheduler, 0, SCHED_RR | SCHED_RESET_ON_FORK, (long)&priority);
@@ -395,8 +393,8 @@ static int supervisor_main(void *arg) {
     struct supervisor *s = arg;
     if (!sup_unshare(s))
         return 0;
-    /* Signals to the server's group are not for us. No session of our own: to the scheduler each is
-     * a user of its own that has to wait for its first turn (sched(7), autogroup). */
+    /* Signals to the server's group are not for us. But no session of our own: the scheduler would
+     * treat it as another user, who waits for the first turn (sched(7), autogroup). */
     sys2(SYS_setpgid, 0, 0);
     sys5(SYS_prctl, PR_SET_NAME, (long)"exec-supervisor", 0, 0, 0);
     sys5(SYS_prctl, PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
@@ -429,20 +427,20 @@ static int supervisor_main(void *arg) {
             break;
         if (killing && !spare && sup_kill_all(s, leader_lives))
             continue;
-        /* Killed children raise SIGCHLD; the pause only covers what cannot be killed. */
+        /* Killed children raise SIGCHLD; the pause only covers those that cannot be killed. */
         struct timespec pause = {pause_ms / 1000, pause_ms % 1000 * 1000000};
         if (sys4(SYS_rt_sigtimedwait, (long)&wanted, 0, killing ? (long)&pause : 0,
                  sizeof wanted) == -EAGAIN)
             pause_ms = MIN(pause_ms * 2, 1000L);
     }
-    atomic_store(&s->stuck, true); /* a file system that hangs may keep us from here on */
+    atomic_store(&s->stuck, true); /* a hanging file system may hold us from here on */
     sup_sweep(s);
     return 0;
 }
 
 pid_t supervisor_start(struct supervisor *s) {
     void *top = s->stack + sizeof s->stack;
-    unsigned long files = s->keep > 0 ? CLONE_FILES : 0; /* else it has a copy right away */
+    unsigned long files = s->keep > 0 ? CLONE_FILES : 0; /* else it has a copy at once */
     long pid = supervisor_clone(CLONE_VM | files | SIGCHLD, top, supervisor_main, s);
     if (pid == -EINVAL) {
         s->forked = true;

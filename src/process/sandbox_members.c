@@ -1,8 +1,8 @@
 #include "process/sandbox_members.h"
 
-#define MEMBERS_NAME_MAX 64 /* bytes of a name that are looked at */
+#define MEMBERS_NAME_MAX 64 /* bytes of a name that count */
 
-/* Parts of names, in small letters and without `_` and `-`. */
+/* Parts of names, in lower case and without `_` and `-`. */
 static const char *const members_words[] = {
     "sandbox",      "permission",      "confine",          "isolat",
     "landlock",     "seccomp",         "networkpolicy",    "networkaccess",
@@ -10,7 +10,7 @@ static const char *const members_words[] = {
     "writableroot", "readableroot",    "readonlyaccess",   "managednetwork",
 };
 
-/* What may stand beside a `sandboxPolicy`, as members of a context of that time. */
+/* Members that may stand beside a `sandboxPolicy`: its context has the shape of April 2026. */
 static const char *const members_policy[] = {
     "sandboxPolicy",         "sandboxPolicyCwd",  "fileSystemSandboxPolicy",
     "additionalPermissions", "useLegacyLandlock",

@@ -12,7 +12,7 @@
 
 #include <errno.h>
 
-/* Where programs are looked up when the command has no PATH. */
+/* Where to look for programs if the command has no PATH. */
 #define START_DEFAULT_PATH "/usr/local/bin:/bin:/usr/bin"
 #define START_ARENA_MAX ((size_t)CONN_MSG_MAX * 2) /* bytes of argv, environment and cwd */
 
@@ -76,7 +76,7 @@ static const struct jsondec_field size_fields[] = {
 };
 const struct jsondec_struct start_size_struct = PARAM_STRUCT("TerminalSize", size_fields);
 
-/* Checks that cwd is a path at all; whether it is one of this host comes later. */
+/* Checks that cwd is a path at all; start_cwd() checks later that this host has it. */
 static int start_parse_cwd(struct str cwd, struct err *e) {
     _cleanup_free_ char *path = NULL;
     int r = uri_to_path(cwd, &path, e);
@@ -142,7 +142,7 @@ static int start_check_extensions(const struct start_params *p, struct err *e) {
     return p->has_size ? start_check_size(&p->size, e) : 0;
 }
 
-/* What the types alone do not say. */
+/* Checks what the types alone do not tell. */
 static int start_check_values(struct start_params *p, struct err *e) {
     int r = p->io != NULL ? start_shape_io(p, e) : 0;
     if (r == 0 && p->limits_node != NULL)
@@ -189,7 +189,7 @@ void start_release(void *params) {
 struct start {
     struct arena strings;   /* of the spec; the process takes it over */
     struct child_spec spec; /* its limits are owned */
-    struct plan plan;       /* of a confined start; in the arena of the params */
+    struct plan plan;       /* if confined; in the params' arena */
     struct sandbox_launch launch;
 };
 
@@ -266,7 +266,7 @@ static size_t start_bytes(const struct json_node *strings) {
     return n;
 }
 
-/* Whether every kernel would refuse the command: such a one is not even put together. */
+/* Whether every kernel would refuse the command: do not even build it. */
 static bool start_is_hopeless(const struct start_params *p) {
     const struct start_env_policy *w = &p->env_policy;
     size_t n = start_bytes(p->argv) + start_bytes(p->env);
@@ -278,7 +278,7 @@ static bool start_is_hopeless(const struct start_params *p) {
 /* The command without its sandbox. */
 static int start_command(const struct start_params *p, const char *shell, struct start *s,
                          struct err *e) {
-    if (p->argv->count == 0) /* start_check() says so */
+    if (p->argv->count == 0) /* start_check() refuses it */
         return 0;
     if (start_is_hopeless(p))
         return err_os(e, ERR_INTERNAL, E2BIG);
@@ -286,7 +286,7 @@ static int start_command(const struct start_params *p, const char *shell, struct
     return r == 0 ? start_env(p, shell, s, e) : r;
 }
 
-/* The sandbox: whether this host could have it, and what it is to enforce. */
+/* Plans the sandbox, and refuses what this host cannot have. */
 static int start_plan(const struct sandbox_host *host, struct start_params *p, struct start *s,
                       struct err *e) {
     if (p->network_proxy != NULL)
@@ -306,7 +306,7 @@ static int start_plan(const struct sandbox_host *host, struct start_params *p, s
     return sandbox_params_plan(&p->policy, &context, &p->arena, &s->plan, e);
 }
 
-/* Whether this server takes the request at all. */
+/* Whether this server accepts the request at all. */
 static int start_admit(const struct session *s, const struct start_params *p, struct err *e) {
     const struct process_settings *o = &s->host->settings;
     if (s->host->draining)
@@ -320,7 +320,7 @@ static int start_admit(const struct session *s, const struct start_params *p, st
     return 0;
 }
 
-/* Puts the command and its plan together. The order of refusals is the protocol's. */
+/* Builds the command and its plan. The protocol fixes the order of refusals. */
 static int start_check(const struct session *session, struct start_params *p, struct start *s,
                        struct err *e) {
     const struct process_host *host = session->host;
@@ -340,7 +340,7 @@ static int start_check(const struct session *session, struct start_params *p, st
     return r == 0 && command < 0 ? err_move(e, &bad_command) : r;
 }
 
-/* The command as a JSON array for process/list: as many whole arguments as fit. */
+/* Keeps the command for process/list as a JSON array: as many whole arguments as fit. */
 static int start_keep_argv(struct process *j, const struct start_params *p) {
     _cleanup_buf_ struct buf b = BUF_INIT(START_ARGV_JSON_MAX);
     int r = buf_putc(&b, '[');
@@ -363,7 +363,7 @@ static int start_keep_argv(struct process *j, const struct start_params *p) {
     return 0;
 }
 
-/* The limits, and the sandbox around it all. */
+/* Adds the limits, and the sandbox around it all. */
 static int start_confine(struct process *j, const struct start_params *p, struct start *s,
                          struct err *e) {
     struct process_host *host = j->host;
@@ -378,7 +378,7 @@ static int start_confine(struct process *j, const struct start_params *p, struct
                                 &s->launch, e);
 }
 
-/* What is not there before the program is looked for is a device: the text names it. */
+/* ENOENT before the search for the program means a missing device: the text names it. */
 static int start_spawn_error(const struct start_params *p, int error, struct err *e) {
     if (!p->tty || error != ENOENT)
         return err_os(e, ERR_INTERNAL, error);
@@ -393,7 +393,7 @@ static void start_fini(struct start *s) {
     arena_fini(&s->strings);
 }
 
-/* Hands the strings of the start over to a new process. 0 or -ENOMEM. */
+/* Hands the strings over to a new process. 0 or -ENOMEM. */
 static int start_keep(struct process *j, const struct start_params *p, struct start *s) {
     j->start = s->strings;
     s->strings = ARENA_INIT(0);
@@ -423,7 +423,7 @@ static int start_process(struct rpc_call *c, const struct start_params *p, struc
         rpc_forget(call);
         return start_spawn_error(p, -r, e);
     }
-    s->launch.child.channel = -1; /* the process's, as is the list */
+    s->launch.child.channel = -1; /* the process owns it now, and the list */
     s->launch.child.placeholders = NULL;
     return 0;
 }

@@ -10,7 +10,8 @@
 /* The two forms of a start; params without `direct` or `prepared` around them count as direct. */
 enum start_shape { START_DIRECT, START_PREPARED };
 
-/* The decoded parameters; slices and nodes borrow from the message. start_release() frees. */
+/* The decoded parameters; slices and nodes borrow from the message. start_release() frees the rest.
+ * */
 struct start_params {
     struct str process_id;
     struct start_metadata {
@@ -74,5 +75,5 @@ int start_decode(const struct json_node *params, void *out, struct err *e);
 /* Frees what decoded params own. */
 void start_release(void *params);
 
-/* Starts the process; the answer follows when exec is decided. */
+/* Starts the process; answers when exec has succeeded or failed. */
 enum rpc_outcome start_run(struct rpc_call *c, void *params, struct buf *result, struct err *e);

@@ -40,9 +40,8 @@ struct launch_request {
     enum launch_mode mode;
     enum launch_backend backend;
     uint32_t landlock_max; /* newest Landlock ABI to use; 0: none */
-    const char
-        *advice; /* follows the refusal of a policy that this backend cannot enforce; or NULL */
-    bool tty;    /* descriptor 0 becomes the controlling terminal */
+    const char *advice;    /* follows the refusal of a policy beyond this backend; or NULL */
+    bool tty;              /* descriptor 0 becomes the controlling terminal */
     struct plan plan;
     /* LAUNCH_COMMAND: */
     const char *program;

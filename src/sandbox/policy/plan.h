@@ -38,10 +38,9 @@ enum plan_network {
 };
 
 struct plan {
-    bool
-        confine_files; /* false: the command may write every file; only the network is restricted */
-    bool full_read;    /* everything is readable except where entries and globs deny it */
-    bool minimal;      /* the platform's directories are readable */
+    bool confine_files; /* false: every file is writable; only the network is restricted */
+    bool full_read;     /* everything is readable except where entries and globs deny it */
+    bool minimal;       /* the platform's directories are readable */
     enum plan_network network;
     bool all_unix_sockets; /* PLAN_NET_MANAGED: AF_UNIX sockets too */
     bool inherit_pids;     /* no pid namespace of its own (--linux-sandbox-pid-namespace inherit) */
