@@ -35,7 +35,7 @@ static int fs_access_open_deepest(const char *path) {
     while (fd < 0 && n > 0) {
         while (n > 0 && path[--n] != '/')
             ;
-        fd = fs_place_open_dir(path, n);
+        fd = fs_open_dir(path, n);
     }
     return fd;
 }

@@ -2,6 +2,7 @@
 
 #include "fs/fs_dir.h"
 #include "fs/fs_site.h"
+#include "files/files_host.h"
 #include "files/fs_json.h"
 #include "confine/fs_helper_main.h"
 #include "process/session.h"
@@ -42,8 +43,7 @@ static int confined_encode(const struct fs_params *p, enum fs_call_op op, struct
         .max_entries = p->walk.max_entries,
         .mode = p->mode,
     };
-    int r = fs_call_encode(&call, out);
-    return r < 0 ? fs_fail(e, -r) : 0;
+    return fs_fail_check(e, fs_call_encode(&call, out));
 }
 
 int fs_confined_init(struct fs_confined *x, struct rpc_call *c, const struct fs_params *p,
@@ -98,8 +98,8 @@ static int confined_write(const struct fs_confined *x, struct str bytes, struct 
     if (r == -EINVAL)
         return fs_helper_distrust(x->helper, e);
     if (r == -ENOBUFS && x->op == FS_CALL_LIST)
-        return fs_dir_too_large(e);
-    return r < 0 ? fs_fail(e, -r) : 0;
+        return fs_fail_as(e, FS_FAIL_LIST_SIZE);
+    return fs_fail_check(e, r);
 }
 
 int fs_confined_run(struct fs_confined *x, struct buf *result, struct err *e) {
@@ -142,17 +142,11 @@ int fs_confined_open(struct fs_confined *x, struct fs_file *f, struct err *e) {
 
 /* -- in the loop -- */
 
-void fs_confined_again(struct fs_confined *x, struct fs_job *j) {
-    struct session *s = j->call->peer->user;
+int fs_confined_again(struct fs_confined *x, struct session *s, struct err *e) {
     if (fs_helper_is_useless(x->helper)) {
         struct fs_helper *old = x->helper;
-        x->helper = fs_helper_renew(s, old, &j->err);
+        x->helper = fs_helper_renew(s, old, e);
         fs_helper_unref(old);
     }
-    if (x->helper == NULL || fs_helper_start(x->helper, &j->err) < 0) {
-        /* planted: call-fallback */
-        rpc_fail(steal_ptr(&j->call), &j->err);
-        return;
-    }
-    fs_job_queue(j);
+    return x->helper == NULL ? -EAGAIN : fs_helper_start(x->helper, e);
 }

@@ -1,9 +1,8 @@
 #pragma once
-/* A file call that is made in a sandbox: what its job has besides (fs_job.h). */
+/* The part of a job (fs_job.h) whose call a helper in a sandbox makes. */
 
 #include "fs/fs_file.h"
 #include "files/fs_helper.h"
-#include "files/fs_job.h"
 #include "files/fs_params.h"
 
 #define FS_CONFINED_TRIES 4     /* times that a helper may turn out to be useless */
@@ -24,8 +23,8 @@ MUST_CHECK int fs_confined_init(struct fs_confined *x, struct rpc_call *c,
 void fs_confined_fini(struct fs_confined *x);
 
 /*
- * In a thread, as the work of the job: appends the result's JSON, or opens the file. 0; 1: the
- * job's finish must call fs_confined_again(); -errno with e set.
+ * In a thread, as the work of the job: appends the result's JSON, or opens the file. 0; 1: to be
+ * made again after fs_confined_again(); -errno with e set.
  */
 MUST_CHECK int fs_confined_run(struct fs_confined *x, struct buf *result, struct err *e);
 MUST_CHECK int fs_confined_open(struct fs_confined *x, struct fs_file *f, struct err *e);
@@ -33,5 +32,5 @@ MUST_CHECK int fs_confined_open(struct fs_confined *x, struct fs_file *f, struct
 /* For atomic writes, in a thread: the data goes along. 0 or -errno with e set. */
 MUST_CHECK int fs_confined_attach(struct fs_confined *x, struct str data, struct err *e);
 
-/* Starts the helper, or another one, and queues the job once more, or answers its call. */
-void fs_confined_again(struct fs_confined *x, struct fs_job *j);
+/* Starts the helper, or another one in its place. 0 or -errno with e set. */
+MUST_CHECK int fs_confined_again(struct fs_confined *x, struct session *s, struct err *e);

@@ -1,7 +1,6 @@
 /* fs/open, fs/readBlock, fs/writeBlock, fs/close. */
 #include "json/base64.h"
 #include "files/fs_api.h"
-#include "files/fs_confined.h"
 #include "files/fs_json.h"
 #include "files/file_events.h"
 
@@ -32,23 +31,18 @@ struct handle_open {
     char *path; /* owned */
     bool replace;
     struct fs_file file;
-    struct fs_confined confined;
 };
 
 static int open_work(struct fs_job *j) {
     struct handle_open *o = container_of(j, struct handle_open, job);
-    if (o->confined.helper != NULL)
-        return fs_confined_open(&o->confined, &o->file, &j->err);
+    if (j->confined.helper != NULL)
+        return fs_confined_open(&j->confined, &o->file, &j->err);
     return o->replace ? fs_file_open_replace(&j->host->devices, o->path, &o->file, &j->err)
                       : fs_file_open_read(&j->host->devices, o->path, true, &o->file, &j->err);
 }
 
 static void open_finish(struct fs_job *j) {
     struct handle_open *o = container_of(j, struct handle_open, job);
-    if (j->r > 0) {
-        fs_confined_again(&o->confined, j);
-        return;
-    }
     struct rpc_call *c = steal_ptr(&j->call);
     j->held->file = o->file;
     o->file = FS_FILE_NONE;
@@ -68,7 +62,6 @@ static void open_release(struct fs_job *j) {
         fs_handle_drop(j->held);
     if (o->file.fd >= 0) /* nobody is there to have it */
         files_host_close(j->host, o->file.fd);
-    fs_confined_fini(&o->confined);
     free(o->path);
     free(o);
 }
@@ -97,13 +90,13 @@ enum rpc_outcome fs_handles_open_run(struct rpc_call *c, void *params, struct bu
     if (o == NULL)
         return fs_job_no_memory(e);
     enum fs_call_op op = p->replace ? FS_CALL_REPLACE : FS_CALL_READ;
-    if (confined > 0 && fs_confined_init(&o->confined, c, p, op, e) < 0) {
+    if (confined > 0 && fs_confined_init(&o->job.confined, c, p, op, e) < 0) {
         free(o);
         return RPC_ERROR;
     }
     struct fs_handle *h = fs_handle_new(f, p->handle_id, e);
     if (h == NULL) {
-        fs_confined_fini(&o->confined);
+        fs_confined_fini(&o->job.confined);
         free(o);
         return RPC_ERROR;
     }

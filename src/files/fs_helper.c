@@ -157,7 +157,7 @@ static bool helper_make_room(struct session *s) {
 static struct fs_helper *helper_new(struct session *s, struct str key, struct err *e) {
     struct fs_helper *h = calloc(1, sizeof *h);
     if (h == NULL) {
-        err_os(e, ERR_INTERNAL, ENOMEM);
+        fs_fail(e, ENOMEM);
         return NULL;
     }
     h->host = s->host->files;
@@ -167,17 +167,11 @@ static struct fs_helper *helper_new(struct session *s, struct str key, struct er
     h->arena = ARENA_INIT(HELPER_ARENA_MAX);
     h->key = BUF_INIT(PLAN_BYTES_MAX);
     pthread_mutex_init(&h->lock, NULL);
-    int r = buf_put(&h->key, key.p, key.n);
-    if (r == 0)
-        r = plan_decode(buf_str(&h->key), &h->arena, &h->plan);
-    if (r < 0) {
+    bool ready = buf_put(&h->key, key.p, key.n) == 0 &&
+                 plan_decode(buf_str(&h->key), &h->arena, &h->plan) == 0;
+    if (!ready || !helper_make_room(s)) {
         helper_free(h);
-        err_os(e, ERR_INTERNAL, ENOMEM);
-        return NULL;
-    }
-    if (!helper_make_room(s)) {
-        helper_free(h);
-        err_os(e, ERR_INTERNAL, EAGAIN);
+        fs_fail(e, ready ? EAGAIN : ENOMEM);
         return NULL;
     }
     h->session = s;
@@ -222,13 +216,11 @@ int fs_helper_start(struct fs_helper *h, struct err *e) {
     if (h->started || !h->looked)
         return 0;
     if (h->host->helpers_alive >= FS_HELPERS_ALIVE)
-        return err_os(e, ERR_INTERNAL, EAGAIN);
+        return fs_fail(e, EAGAIN);
     int r = sandbox_host_prepare_helper(&h->host->processes->sandbox, &h->plan, &spec, &launch, e);
-    if (r == 0) {
-        r = child_start(&h->host->processes->procs.children, &h->child, &spec, &fds);
-        if (r < 0)
-            err_os(e, ERR_INTERNAL, -r);
-    }
+    if (r == 0 &&
+        (r = child_start(&h->host->processes->procs.children, &h->child, &spec, &fds)) < 0)
+        err_os(e, ERR_INTERNAL, -r);
     if (r == 0) {
         h->started = true;
         h->host->helpers_alive++;
@@ -277,7 +269,7 @@ static int helper_read_memfd(struct fs_helper *h, int fd, struct fs_helper_reply
         st.st_size > FS_RESULT_MAX)
         return fs_helper_distrust(h, e);
     if (buf_reserve(&reply->bytes, (size_t)st.st_size) < 0)
-        return err_os(e, ERR_INTERNAL, ENOMEM);
+        return fs_fail(e, ENOMEM);
     ssize_t n = pread(fd, reply->bytes.p, (size_t)st.st_size, 0);
     if (n != st.st_size)
         return helper_fail(h, "a short answer", e);
@@ -290,8 +282,7 @@ static int helper_take(struct fs_helper *h, const struct fs_call_answer *a, int 
     switch (a->kind) {
     case FS_CALL_ERROR: err_about(e, a->code, "", a->text, ""); return -a->error;
     case FS_CALL_INLINE:
-        return buf_put(&reply->bytes, a->text.p, a->text.n) < 0 ? err_os(e, ERR_INTERNAL, ENOMEM)
-                                                                : 0;
+        return buf_put(&reply->bytes, a->text.p, a->text.n) < 0 ? fs_fail(e, ENOMEM) : 0;
     case FS_CALL_MEMFD: return helper_read_memfd(h, *fd, reply, e);
     case FS_CALL_FILE: break;
     }
@@ -306,7 +297,7 @@ static int helper_hear(struct fs_helper *h, char *packet, size_t most,
     struct fs_call_answer answer;
     ssize_t n = fdpass_receive(h->channel, packet, most, 0, &fd);
     if (n == -EMFILE)
-        return err_os(e, ERR_INTERNAL, EMFILE);
+        return fs_fail(e, EMFILE);
     if (n <= 0)
         return helper_fail(h, n == 0 || n == -ECONNRESET ? "it has ended" : "a bad answer", e);
     if (fs_call_answer_decode((struct str){packet, (size_t)n}, fd >= 0, &answer) < 0)
@@ -319,7 +310,7 @@ static int helper_exchange(struct fs_helper *h, struct str call, int data,
     const size_t most = sizeof(struct fs_call_head) + FS_CALL_INLINE_MAX;
     _cleanup_free_ char *packet = malloc(most); /* first: what is sent must be heard */
     if (packet == NULL)
-        return err_os(e, ERR_INTERNAL, ENOMEM);
+        return fs_fail(e, ENOMEM);
     bool sent = fdpass_send(h->channel, call, (struct str){"", 0}, data) == 0;
     if (!sent) /* it has ended, and knows nothing of this call */
         h->broken = true;
@@ -333,7 +324,7 @@ static int helper_call(struct fs_helper *h, struct str call, int data,
         return FS_HELPER_RETIRED;
     struct fs_places *now = fs_places_look(&h->plan, h->places == NULL);
     if (now == NULL)
-        return err_os(e, ERR_INTERNAL, ENOMEM);
+        return fs_fail(e, ENOMEM);
     if (h->places == NULL)
         h->places = steal_ptr(&now);
     else if (!fs_places_same(h->places, now))

@@ -23,6 +23,7 @@ static void job_report(struct fs_job *j) {
 void fs_job_free(struct fs_job *j) {
     struct fs_handle *held = j->held;
     job_report(j);
+    fs_confined_fini(&j->confined);
     err_fini(&j->err);
     j->release(j);
     if (held != NULL)
@@ -73,6 +74,16 @@ static void job_fail(struct fs_job *j) {
         rpc_fail(c, &j->err);
 }
 
+/* Its helper was not running: makes the call when it is. */
+static void job_again(struct fs_job *j) {
+    if (fs_confined_again(&j->confined, j->call->peer->user, &j->err) < 0) {
+        /* planted: call-fallback */
+        rpc_fail(steal_ptr(&j->call), &j->err);
+        return;
+    }
+    fs_job_queue(j);
+}
+
 static void job_done(struct pool_job *p) {
     struct fs_job *j = container_of(p, struct fs_job, job);
     struct fs_conn *f = j->conn;
@@ -90,6 +101,8 @@ static void job_done(struct pool_job *p) {
     j->pause = false;
     if (j->call != NULL && j->r < 0)
         job_fail(j);
+    else if (j->call != NULL && j->r > 0)
+        job_again(j);
     else if (j->call != NULL)
         j->finish(j);
     if (!j->pause)

@@ -8,6 +8,7 @@
  */
 
 #include "loop/pool.h"
+#include "files/fs_confined.h"
 #include "files/fs_conn.h"
 
 #define FS_JOBS_MIN 2
@@ -45,12 +46,13 @@ struct fs_job {
     size_t bytes;              /* of memory that it brings along; see rpc_charge() */
     struct file_event *report; /* owned; for the audit log, or NULL */
     struct fs_job_target target;
-    bool ran;       /* work was called */
+    struct fs_confined confined; /* zero: no sandbox has to make the call */
+    bool ran;                    /* work was called */
     bool pause;     /* set by finish: the job goes on later, it is not to be released */
-    int r;          /* of work: 0 or -errno */
+    int r;          /* of work: 0 or -errno; 1: again, when the helper runs */
     struct err err; /* its error; while it is not set, r tells */
     int (*work)(struct fs_job *j);
-    void (*finish)(struct fs_job *j); /* r >= 0 and call is set */
+    void (*finish)(struct fs_job *j); /* r is 0 and call is set */
     void (*release)(struct fs_job *j);
 };
 

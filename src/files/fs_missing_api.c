@@ -3,7 +3,7 @@
 #include "base/uri.h"
 #include "fs/fs_missing.h"
 #include "fs/fs_site.h"
-#include "files/fs_conn.h"
+#include "files/fs_job.h"
 #include "files/fs_params.h"
 #include "files/fs_watch_api.h"
 #include "process/params.h"
@@ -166,42 +166,38 @@ static int missing_check_uris(const struct json_node *v, bool *foreign, struct e
     return 0;
 }
 
-static int missing_member(struct missing_params *p, struct str name, const struct json_node *v,
-                          bool *has_id, struct err *e) {
-    if (str_eqz(name, "watchId")) {
-        *has_id = true;
-        if (v->type != JSON_NUMBER)
-            return jsondec_type_error(v, "u64", e);
-        return json_u64(v, &p->id) < 0 ? err_set(e, ERR_INVALID_PARAMS, "invalid number") : 0;
-    }
-    if (str_eqz(name, "missing")) {
-        p->missing = v;
-        return missing_check_uris(v, &p->foreign, e);
-    }
-    if (str_eqz(name, "present") && v->type != JSON_NULL) {
-        p->present = v;
-        return missing_check_uri(v, &p->foreign, e);
-    }
-    return 0;
+static int missing_check_list(const struct json_node *v, struct err *e) {
+    bool foreign;
+    return missing_check_uris(v, &foreign, e);
 }
 
-/* Members are checked in the order of the document, URIs included. */
+static int missing_check_present(const struct json_node *v, struct err *e) {
+    bool foreign;
+    return missing_check_uri(v, &foreign, e);
+}
+
+static const struct jsondec_field missing_fields[] = {
+    PARAM(missing_params, id, "watchId", JSONDEC_U64),
+    PARAM_CHECKED(missing_params, missing, "missing", JSONDEC_NODE, missing_check_list),
+    PARAM_OPT_CHECKED(missing_params, present, "present", JSONDEC_NODE, JSONDEC_NULLABLE,
+                      missing_check_present),
+};
+static const struct jsondec_struct missing_struct =
+    PARAM_STRUCT("FsWatchMissingParams", missing_fields);
+
 int fs_missing_api_decode(const struct json_node *params, void *out, struct err *e) {
-    static const struct jsondec_struct none = {"FsWatchMissingParams", NULL, 0};
     struct missing_params *p = out;
-    bool has_id = false;
     *p = (struct missing_params){0};
-    int r = jsondec(&none, params, p, e);
+    int r = jsondec(&missing_struct, params, p, e);
     if (r < 0)
         return r;
-    json_for_each_member(k, params) {
-        r = missing_member(p, json_str(k), k + 1, &has_id, e);
-        if (r < 0)
-            return r;
-    }
-    if (!has_id || p->missing == NULL)
-        return err_set(e, ERR_INVALID_PARAMS, "missing field `%s`", has_id ? "missing" : "watchId");
-    return sandbox_members_check(params, &none, NULL, e);
+    r = missing_check_uris(p->missing, &p->foreign, e);
+    if (r == 0 && p->present != NULL)
+        r = missing_check_uri(p->present, &p->foreign, e);
+    if (r == 0)
+        return sandbox_members_check(params, &missing_struct, NULL, e);
+    jsondec_report_first(&missing_struct, params, e);
+    return r;
 }
 
 static int missing_put_path(struct fs_missing *m, const struct json_node *v, struct err *e) {
@@ -211,25 +207,20 @@ static int missing_put_path(struct fs_missing *m, const struct json_node *v, str
 }
 
 static int missing_put_paths(struct fs_missing *m, const struct missing_params *p, struct err *e) {
-    int r = 0;
     json_for_each(v, p->missing) {
-        if (r == 0)
-            r = missing_put_path(m, v, e);
+        int r = missing_put_path(m, v, e);
+        if (r < 0)
+            return r;
     }
-    if (r == 0 && p->present != NULL) {
-        r = missing_put_path(m, p->present, e);
-        m->present = true;
-    }
-    return r;
+    m->present = p->present != NULL;
+    return m->present ? missing_put_path(m, p->present, e) : 0;
 }
 
 static enum rpc_outcome missing_start(struct fs_watch_conn *conn, struct rpc_call *c,
                                       const struct missing_params *p, struct err *e) {
     struct missing_watch *w = calloc(1, sizeof *w);
-    if (w == NULL) {
-        err_os(e, ERR_INTERNAL, ENOMEM);
-        return RPC_ERROR;
-    }
+    if (w == NULL)
+        return fs_job_no_memory(e);
     w->host = conn->host;
     w->id = p->id;
     w->m = FS_MISSING_INIT;

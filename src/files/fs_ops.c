@@ -8,7 +8,6 @@
 #include "fs/fs_rename.h"
 #include "fs/fs_walk.h"
 #include "files/fs_api.h"
-#include "files/fs_confined.h"
 #include "files/fs_json.h"
 #include "files/file_events.h"
 
@@ -18,7 +17,6 @@ struct op {
     struct fs_job job;
     struct fs_params params; /* what it owns of the request: paths, data */
     struct buf result;       /* empty: the answer is {} */
-    struct fs_confined confined;
 };
 
 /* A call that changes something is not left half done because nobody waits for the answer. */
@@ -37,10 +35,6 @@ int fs_ops_check(const struct fs_params *p, bool write, struct err *e) {
 
 static void op_finish(struct fs_job *j) {
     struct op *op = op_of(j);
-    if (j->r > 0) {
-        fs_confined_again(&op->confined, j);
-        return;
-    }
     struct rpc_call *c = steal_ptr(&j->call);
     struct buf *b = rpc_result_begin(c);
     if (op->result.len == 0)
@@ -54,7 +48,6 @@ static void op_release(struct fs_job *j) {
     struct op *op = op_of(j);
     bufcache_give(&j->host->conns->bufcache, &op->params.memory);
     fs_params_release(&op->params);
-    fs_confined_fini(&op->confined);
     buf_fini(&op->result);
     free(op);
 }
@@ -71,12 +64,12 @@ static struct fs_write op_write(const struct fs_params *p) {
 static int op_confined_work(struct fs_job *j) {
     struct op *op = op_of(j);
     struct fs_write w = op_write(&op->params);
-    if (!op->confined.write) {
-        int r = w.atomic ? fs_confined_attach(&op->confined, op->params.data, &j->err) : 0;
-        return r < 0 ? r : fs_confined_run(&op->confined, &op->result, &j->err);
+    if (!j->confined.write) {
+        int r = w.atomic ? fs_confined_attach(&j->confined, op->params.data, &j->err) : 0;
+        return r < 0 ? r : fs_confined_run(&j->confined, &op->result, &j->err);
     }
     struct fs_file file = FS_FILE_NONE;
-    int r = fs_confined_open(&op->confined, &file, &j->err);
+    int r = fs_confined_open(&j->confined, &file, &j->err);
     if (r != 0)
         return r;
     r = fs_file_write_all(file.fd, w.data, w.n);
@@ -189,7 +182,7 @@ enum rpc_outcome fs_ops_run(struct rpc_call *c, void *params, struct buf *result
     struct op *op = f != NULL ? calloc(1, sizeof *op) : NULL;
     if (op == NULL)
         return fs_job_no_memory(e);
-    if (confined > 0 && fs_confined_init(&op->confined, c, p, p->op, e) < 0) {
+    if (confined > 0 && fs_confined_init(&op->job.confined, c, p, p->op, e) < 0) {
         free(op);
         return RPC_ERROR;
     }

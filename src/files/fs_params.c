@@ -115,7 +115,7 @@ int fs_params_keep_data(struct fs_params *p, const struct conn_message *m, struc
     }
     p->memory = BUF_INIT(CONN_MSG_MAX);
     if (buf_put(&p->memory, p->data.p, p->data.n) < 0)
-        return err_os(e, ERR_INTERNAL, ENOMEM);
+        return fs_fail(e, ENOMEM);
     p->data.p = p->memory.p;
     return 0;
 }

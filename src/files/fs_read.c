@@ -6,7 +6,6 @@
  */
 #include "json/base64.h"
 #include "files/fs_api.h"
-#include "files/fs_confined.h"
 
 #include <errno.h>
 
@@ -35,7 +34,6 @@ struct fs_read {
     bool eof;
     bool probed;
     bool streaming;
-    struct fs_confined confined;
 };
 
 ssize_t fs_read_encoded(const struct fs_file *f, uint64_t offset, size_t n, bool wait,
@@ -75,8 +73,8 @@ static int fs_read_too_large(uint64_t limit, struct err *e) {
 
 static int fs_read_open(struct fs_job *j) {
     struct fs_read *r = container_of(j, struct fs_read, job);
-    if (r->confined.helper != NULL)
-        return fs_confined_open(&r->confined, &r->file, &j->err);
+    if (j->confined.helper != NULL)
+        return fs_confined_open(&j->confined, &r->file, &j->err);
     return fs_file_open_read(&j->host->devices, r->path, r->follow, &r->file, &j->err);
 }
 
@@ -119,7 +117,6 @@ static void fs_read_release(struct fs_job *j) {
         close(r->file.fd);
     else if (r->file.fd >= 0)
         files_host_close(j->host, r->file.fd);
-    fs_confined_fini(&r->confined);
     free(r->path);
     free(r);
 }
@@ -154,7 +151,7 @@ static int fs_read_add_room(struct fs_read *r, uint64_t want) {
 static void fs_read_no_memory(struct fs_read *r) {
     struct rpc_call *c = steal_ptr(&r->job.call);
     _cleanup_err_ struct err e = ERR_INIT;
-    err_os(&e, ERR_INTERNAL, ENOMEM);
+    fs_fail(&e, ENOMEM);
     if (r->streaming)
         rpc_stream_fail(c, r->job.cut, &e);
     else
@@ -254,10 +251,6 @@ static void fs_read_room(struct rpc_call *c) {
 /* The file is open: checks its size and begins to read. */
 static void fs_read_opened(struct fs_job *j) {
     struct fs_read *r = container_of(j, struct fs_read, job);
-    if (j->r > 0) {
-        fs_confined_again(&r->confined, j);
-        return;
-    }
     if (r->file.size > r->limit) {
         fs_read_too_large(r->limit, &j->err);
         rpc_fail(steal_ptr(&j->call), &j->err);
@@ -306,7 +299,7 @@ enum rpc_outcome fs_read_run(struct rpc_call *c, void *params, struct buf *resul
         util_close_fd(&file.fd);
         return fs_job_no_memory(e);
     }
-    if (confined > 0 && fs_confined_init(&r->confined, c, p, FS_CALL_READ, e) < 0) {
+    if (confined > 0 && fs_confined_init(&r->job.confined, c, p, FS_CALL_READ, e) < 0) {
         free(r);
         return RPC_ERROR;
     }

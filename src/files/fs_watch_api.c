@@ -389,7 +389,7 @@ static struct watch_job *watch_setup_new(struct fs_watch_conn *c, const struct w
     if (w == NULL) {
         if (j != NULL)
             watch_job_free(j);
-        err_os(e, ERR_INTERNAL, ENOMEM);
+        fs_fail(e, ENOMEM);
         return NULL;
     }
     *w = (struct watch){.conn = c, .recursive = p->recursive, .id_len = p->id.n};

@@ -305,7 +305,7 @@ void http_files_writable(struct conn *c) {
 
 static int transfer_begin(struct transfer *t) {
     struct fs_write w = {.path = t->path, .follow = true, .atomic = true};
-    return fs_atomic_begin(&w, &t->atomic, &t->fd, &t->err);
+    return fs_atomic_begin(&w, NULL, &t->atomic, &t->fd, &t->err);
 }
 
 static int transfer_store(struct transfer *t) {
@@ -389,22 +389,19 @@ static int transfer_find_path(struct transfer *t, const struct http_request *r) 
     return uri_to_path(buf_str(&text), &t->path, &t->err);
 }
 
-static void transfer_begin_put(struct transfer *t) {
-    t->report = file_events_http(t->host, t->conn, "PUT /v1/files", t->path, (int64_t)t->left);
-    transfer_run(t, transfer_begin, transfer_begun);
-}
-
 static void transfer_start_put(struct transfer *t, const struct http_request *r) {
     int64_t n = http_body_len(r);
     t->put = true;
     t->left = n > 0 ? (uint64_t)n : 0;
     t->expects = r->minor > 0 && str_ieqz(http_header_get(r, "expect"), "100-continue");
-    if (n < 0)
+    if (n < 0) {
         transfer_reply(t, 411, "a PUT needs a Content-Length", NULL, true);
-    else if (http_header_get(r, "content-range").p != NULL)
+    } else if (http_header_get(r, "content-range").p != NULL) {
         transfer_reply(t, 400, "a PUT replaces the whole file", NULL, n > 0);
-    else
-        transfer_begin_put(t);
+    } else {
+        t->report = file_events_http(t->host, t->conn, "PUT /v1/files", t->path, n);
+        transfer_run(t, transfer_begin, transfer_begun);
+    }
 }
 
 static void transfer_start_get(struct transfer *t, const struct http_request *r) {
@@ -427,13 +424,18 @@ void http_files_request(struct files_host *host, struct conn *c, const struct ht
         conn_http_abort(c);
         return;
     }
-    *t = (struct transfer){.conn = c, .host = host, .socket = -1, .fd = -1};
-    t->file = FS_FILE_NONE;
-    t->job = (struct pool_job){.work = transfer_work, .done = transfer_done};
-    t->close = a->close;
-    t->head_only = a->head_only;
-    t->http10 = a->http10;
-    t->data = BUF_INIT(HTTP_FILES_CHUNK);
+    *t = (struct transfer){
+        .job = {.work = transfer_work, .done = transfer_done},
+        .conn = c,
+        .host = host,
+        .socket = -1,
+        .fd = -1,
+        .file = FS_FILE_NONE,
+        .close = a->close,
+        .head_only = a->head_only,
+        .http10 = a->http10,
+        .data = BUF_INIT(HTTP_FILES_CHUNK),
+    };
     c->transfer = t;
     t->r = transfer_find_path(t, r);
     if (t->r < 0) {

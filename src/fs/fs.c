@@ -9,43 +9,62 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
-int fs_fail(struct err *e, int num) {
-    int code = num == ENOENT                                    ? ERR_NOT_FOUND
-               : num == EACCES || num == EPERM || num == EINVAL ? ERR_INVALID_REQUEST
-                                                                : ERR_INTERNAL;
-    return err_os(e, code, num);
+#define FS_DIR_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+/* fs_open_dir() component by component: without openat2(), and for paths of any length. */
+static int fs_descend(const char *path, size_t n) {
+    _cleanup_close_ int dir = open("/", FS_DIR_FLAGS);
+    for (size_t at = 1; dir >= 0 && at < n;) {
+        char name[PATH_MAX];
+        size_t len = MIN(strcspn(path + at, "/"), n - at);
+        if (len >= sizeof name)
+            return -ENAMETOOLONG;
+        memcpy(name, path + at, len);
+        name[len] = '\0';
+        int fd = openat(dir, name, FS_DIR_FLAGS);
+        if (fd < 0)
+            return -errno;
+        close(dir);
+        dir = fd;
+        at += len + 1;
+    }
+    return dir < 0 ? -errno : steal_fd(&dir);
 }
 
-/* Opens the directory `name` (n bytes) in *dir in its place. 0 or -errno. */
-static int fs_descend(int *dir, const char *name, size_t n) {
-    char z[PATH_MAX];
+int fs_open_dir(const char *path, size_t n) {
+    char z[PATH_MAX] = "/";
+    struct open_how how = {.flags = FS_DIR_FLAGS, .resolve = RESOLVE_NO_SYMLINKS};
     if (n >= sizeof z)
         return -ENAMETOOLONG;
-    memcpy(z, name, n);
-    z[n] = '\0';
-    int fd = openat(*dir, z, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    close(*dir);
-    *dir = fd;
-    return 0;
+    memcpy(z, path, n);
+    long fd = syscall(SYS_openat2, AT_FDCWD, z, &how, sizeof how);
+    if (fd >= 0)
+        return (int)fd;
+    if (errno == ENOSYS || errno == EPERM)
+        return fs_descend(path, n);
+    return errno == ELOOP ? -ENOTDIR : -errno;
 }
 
 int fs_parent_open(const char *path, int *fd, const char **leaf, struct err *e) {
-    const char *p = path + 1;
-    if (*p == '\0')
-        return err_set(e, ERR_INVALID_REQUEST, "path must name an entry");
-    _cleanup_close_ int dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0)
-        return fs_fail(e, errno);
-    for (const char *slash; (slash = strchr(p, '/')) != NULL; p = slash + 1) {
-        int r = fs_descend(&dir, p, (size_t)(slash - p));
-        if (r < 0)
-            return fs_fail(e, -r);
-    }
-    *fd = steal_fd(&dir);
-    *leaf = p;
-    return 0;
+    if (path[1] == '\0')
+        return fs_fail_as(e, FS_FAIL_ROOT);
+    const char *slash = strrchr(path, '/');
+    *leaf = slash + 1;
+    size_t n = (size_t)(slash - path);
+    *fd = n < PATH_MAX ? fs_open_dir(path, n) : fs_descend(path, n);
+    return *fd < 0 ? fs_fail(e, -steal_fd(fd)) : 0;
+}
+
+int fs_parent_follow(const char *path, const char **leaf) {
+    char dir[PATH_MAX] = "/";
+    const char *slash = strrchr(path, '/');
+    size_t n = (size_t)(slash - path);
+    if (n >= sizeof dir)
+        return -ENAMETOOLONG;
+    memcpy(dir, path, n);
+    *leaf = slash + 1;
+    int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
 }
 
 /*

@@ -2,18 +2,15 @@
 /*
  * The file system operations behind the fs methods: one blocking call each, on native absolute
  * paths (normalised: no dot segments, no double or trailing slashes). They run in threads of the
- * pool, and keep no state: what they need is in their arguments, what they give in their results.
- *
- * Results are the JSON text of the method's result, appended to a buffer. Errors are values with
- * the protocol's code and text: by errno (fs_fail), or a text of the method. Rules of every
- * method: PROTOCOL.md, "Files".
+ * pool and keep no state. They give structs, or hand items to a sink (fs_item.h). Errors are values
+ * with the protocol's code and text (fs_fail.h). Rules of every method: PROTOCOL.md, "Files".
  *
  * "Follow" mode resolves links as the kernel does. In no-follow mode every parent is opened
  * relative to the one before it, and no link is ever passed (fs_parent_open).
  */
 
 #include "base/buf.h"
-#include "base/err.h"
+#include "fs/fs_fail.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -21,14 +18,17 @@
 
 #define FS_FILE_MAX (512ull << 20) /* bytes that fs/readFile returns */
 #define FS_ENTRIES_MAX 50000       /* entries that fs/readDirectory returns */
-#define FS_RESULT_MAX (48u << 20)  /* bytes of the JSON text of one result */
+#define FS_RESULT_MAX (48u << 20)  /* bytes of one result */
 
 #ifndef STATX_MNT_ID_UNIQUE
 #define STATX_MNT_ID_UNIQUE 0x00004000U /* Linux 6.8; younger than the headers we build with */
 #endif
 
-/* Sets the error for errno `num` > 0: -32004, -32600 or -32603 by its kind. Returns -num. */
-int fs_fail(struct err *e, int num);
+/*
+ * Opens the directory that the first n bytes of `path` name, with O_PATH, passing no link; n = 0 is
+ * the root. A descriptor or -errno; -ENOTDIR for a link.
+ */
+MUST_CHECK int fs_open_dir(const char *path, size_t n);
 
 /*
  * Opens the directory that holds the last component of `path` without passing a link, for
@@ -36,6 +36,12 @@ int fs_fail(struct err *e, int num);
  * also -EINVAL "path must name an entry" for "/".
  */
 MUST_CHECK int fs_parent_open(const char *path, int *fd, const char **leaf, struct err *e);
+
+/*
+ * Opens the directory that holds the last component of `path`, through links, with O_PATH; *leaf is
+ * that component, borrowed from path, empty for "/". A descriptor or -errno.
+ */
+MUST_CHECK int fs_parent_follow(const char *path, const char **leaf);
 
 /*
  * Appends s, each sequence of bytes that is not UTF-8 replaced by U+FFFD (one for the longest start

@@ -28,21 +28,13 @@ struct fs_atomic {
     char temp[NAME_MAX + 1];
 };
 
-/* Splits an absolute path and opens the directory, through links. 0 or -errno. */
+/* Opens the directory of an absolute path, through links. 0 or -errno. */
 static int atomic_open_dir(struct fs_atomic *a, const char *path) {
-    char dir[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    size_t n = slash == path ? 1 : (size_t)(slash - path);
-    if (n >= sizeof dir)
-        return -ENAMETOOLONG;
-    if (slash[1] == '\0')
+    if (path[1] == '\0')
         return -EISDIR;
-    memcpy(dir, path, n);
-    dir[n] = '\0';
     util_close_fd(&a->dir);
-    a->dir = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    a->name = slash + 1;
-    return a->dir < 0 ? -errno : 0;
+    a->dir = fs_parent_follow(path, &a->name);
+    return MIN(a->dir, 0);
 }
 
 /* Opens what is there under the name now, with its facts. A descriptor (O_PATH) or -errno. */
@@ -119,11 +111,11 @@ static int atomic_admit(const struct fs_atomic *a, int fd, const char *name, con
     if (S_ISLNK(st.st_mode))
         return fs_fail(e, ELOOP);
     if (!S_ISREG(st.st_mode))
-        return fs_file_not_regular(e, path, a->follow);
+        return a->follow ? fs_fail_not_file(e, path) : fs_fail_as(e, FS_FAIL_IRREGULAR);
     int r = atomic_may_write(a, fd, name);
     if (r == 0)
         r = atomic_read_attrs(a, fd, name, out);
-    return r < 0 ? fs_fail(e, -r) : 0;
+    return fs_fail_check(e, r);
 }
 
 /* Finds directory, name and old file, and whether it may be replaced. 0 or -errno with e set. */
@@ -186,13 +178,6 @@ static int atomic_create(struct fs_atomic *a) {
     return -EEXIST;
 }
 
-/* The name is on disk when the directory is. One that we may not read cannot be asked for that. */
-static int atomic_sync_dir(int dir) {
-    if (dir < 0)
-        return 0;
-    return fsync(dir) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
-}
-
 static void atomic_free(struct fs_atomic *a) {
     util_close_fd(&a->fd);
     util_close_fd(&a->readable);
@@ -220,8 +205,8 @@ static int atomic_begin(struct fs_atomic *a, const struct fs_write *w, const str
     return a->fd < 0 ? fs_fail(e, -a->fd) : 0;
 }
 
-static int atomic_new(const struct fs_write *w, const struct fs_place *at, struct fs_atomic **out,
-                      int *fd, struct err *e) {
+int fs_atomic_begin(const struct fs_write *w, const struct fs_place *at, struct fs_atomic **out,
+                    int *fd, struct err *e) {
     struct fs_atomic *a = calloc(1, sizeof *a);
     if (a == NULL)
         return fs_fail(e, ENOMEM);
@@ -243,16 +228,12 @@ static int atomic_new(const struct fs_write *w, const struct fs_place *at, struc
     return 0;
 }
 
-int fs_atomic_begin(const struct fs_write *w, struct fs_atomic **out, int *fd, struct err *e) {
-    return atomic_new(w, NULL, out, fd, e);
-}
-
 /* Gives the file the old one's attributes, and brings it to disk. 0 or -errno with e set. */
 static int atomic_dress(const struct fs_atomic *a, struct err *e) {
     int r = a->exists ? fs_attrs_apply(a->fd, &a->old) : 0;
     if (r == 0 && fsync(a->fd) < 0)
         r = -errno;
-    return r < 0 ? fs_fail(e, -r) : 0;
+    return fs_fail_check(e, r);
 }
 
 /*
@@ -291,7 +272,7 @@ static int atomic_rename(struct fs_atomic *a, struct err *e) {
             continue;
         r = fs_rename_at(a->dir, a->temp, a->dir, a->name_copy, a->exists);
         if (r != -EEXIST || a->exists) /* else somebody was faster */
-            return r < 0 ? fs_fail(e, -r) : 0;
+            return fs_fail_check(e, r);
         r = 1;
     }
     return r > 0 ? fs_fail(e, EBUSY) : r;
@@ -304,16 +285,18 @@ int fs_atomic_commit(struct fs_atomic *a, struct err *e) {
         fs_atomic_abort(a);
         return r;
     }
-    r = atomic_sync_dir(a->readable);
+    /* The name is on disk when the directory is. One that we may not read cannot be synced. */
+    if (a->readable >= 0 && fsync(a->readable) < 0 && errno != EINVAL && errno != EROFS)
+        r = fs_fail(e, errno);
     made &= !a->exists;
     atomic_free(a);
-    return r < 0 ? fs_fail(e, -r) : made;
+    return r < 0 ? r : made;
 }
 
-int fs_atomic_write_at(const struct fs_write *w, const struct fs_place *at, struct err *e) {
+int fs_atomic_write(const struct fs_write *w, const struct fs_place *at, struct err *e) {
     struct fs_atomic *a;
     int fd;
-    int r = atomic_new(w, at, &a, &fd, e);
+    int r = fs_atomic_begin(w, at, &a, &fd, e);
     if (r < 0)
         return r;
     r = fs_file_write_all(fd, w->data, w->n);
@@ -323,8 +306,4 @@ int fs_atomic_write_at(const struct fs_write *w, const struct fs_place *at, stru
     }
     r = fs_atomic_commit(a, e);
     return MIN(r, 0);
-}
-
-int fs_atomic_write(const struct fs_write *w, struct err *e) {
-    return fs_atomic_write_at(w, NULL, e);
 }

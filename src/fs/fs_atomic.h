@@ -11,24 +11,22 @@
  * extended attributes of the old one (fs_attrs.h) before it gets the name, and is never more
  * accessible than the old one. What must be kept and cannot be is an error. Other names of the old
  * file (hard links) keep the old contents. A link that is followed stays; one that points nowhere
- * is ENOENT. The old file must be writable. EBUSY: its attributes keep changing. 0 or -errno with e
- * set.
+ * is ENOENT. The old file must be writable. EBUSY: its attributes keep changing.
+ *
+ * `at`: NULL; or the place to write at, whose name is not followed: w->path is for texts then.
+ * 0 or -errno with e set.
  */
-MUST_CHECK int fs_atomic_write(const struct fs_write *w, struct err *e);
+MUST_CHECK int fs_atomic_write(const struct fs_write *w, const struct fs_place *at, struct err *e);
 
-/* The same at a place, whose name is not followed; w->path is for texts. */
-MUST_CHECK int fs_atomic_write_at(const struct fs_write *w, const struct fs_place *at,
-                                  struct err *e);
-
-/* The same in steps, for data that comes bit by bit: begin, write to fd, commit or abort. */
+/* fs_atomic_write() in steps, for data that comes bit by bit: begin, write to fd, then end it. */
 struct fs_atomic;
 
 /*
- * Makes the temporary file for w->path (w->data is not looked at). 0 with *out, to be ended by one
- * of the other two, and *fd, which is theirs; or -errno with e set.
+ * Makes the temporary file (w->data is not looked at). 0 with *out, to be ended by one of the other
+ * two, and *fd, which is theirs; or -errno with e set.
  */
-MUST_CHECK int fs_atomic_begin(const struct fs_write *w, struct fs_atomic **out, int *fd,
-                               struct err *e);
+MUST_CHECK int fs_atomic_begin(const struct fs_write *w, const struct fs_place *at,
+                               struct fs_atomic **out, int *fd, struct err *e);
 
 /* Puts it in the place of the old one. 0, 1 when there was none before; or -errno with e set. */
 MUST_CHECK int fs_atomic_commit(struct fs_atomic *a, struct err *e);

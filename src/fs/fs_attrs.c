@@ -75,19 +75,10 @@ static void acl_join_group(struct buf *acl) {
 
 /* -- reading -- */
 
-static ssize_t attrs_get(const struct attrs_source *s, const char *name, void *value, size_t n) {
-    ssize_t r =
-        s->path[0] != '\0' ? getxattr(s->path, name, value, n) : fgetxattr(s->fd, name, value, n);
-    return r < 0 ? -errno : r;
-}
-
-static ssize_t attrs_list(const struct attrs_source *s, char *names, size_t n) {
-    ssize_t r = s->path[0] != '\0' ? listxattr(s->path, names, n) : flistxattr(s->fd, names, n);
-    return r < 0 ? -errno : r;
-}
-
-static bool attrs_is_none(ssize_t r) {
-    return r == -ENODATA || r == -EOPNOTSUPP || r == -ENOSYS;
+/* What an errno of a read means: 1: there is no attribute; or -errno. */
+static int attrs_failed(int num) {
+    bool none = num == ENODATA || num == EOPNOTSUPP || num == ENOSYS;
+    return none ? 1 : num == ERANGE ? -E2BIG : -num;
 }
 
 /* Appends a value with its length before it if `sized`. 0, 1 when there is none, or -errno. */
@@ -96,9 +87,10 @@ static int attrs_put_value(const struct attrs_source *s, const char *name, bool 
     _cleanup_free_ char *value = malloc(FS_ATTRS_VALUE_MAX);
     if (value == NULL)
         return -ENOMEM;
-    ssize_t n = attrs_get(s, name, value, FS_ATTRS_VALUE_MAX);
+    ssize_t n = s->path[0] != '\0' ? getxattr(s->path, name, value, FS_ATTRS_VALUE_MAX)
+                                   : fgetxattr(s->fd, name, value, FS_ATTRS_VALUE_MAX);
     if (n < 0)
-        return attrs_is_none(n) ? 1 : n == -ERANGE ? -E2BIG : (int)n;
+        return attrs_failed(errno);
     uint32_t len = (uint32_t)n;
     int r = sized ? buf_put(b, &len, sizeof len) : 0;
     if (r == 0)
@@ -135,9 +127,10 @@ static int attrs_read_others(const struct attrs_source *s, struct buf *b) {
     _cleanup_free_ char *names = malloc(FS_ATTRS_LIST_MAX);
     if (names == NULL)
         return -ENOMEM;
-    ssize_t n = attrs_list(s, names, FS_ATTRS_LIST_MAX);
+    ssize_t n = s->path[0] != '\0' ? listxattr(s->path, names, FS_ATTRS_LIST_MAX)
+                                   : flistxattr(s->fd, names, FS_ATTRS_LIST_MAX);
     if (n < 0)
-        return attrs_is_none(n) ? 0 : n == -ERANGE ? -E2BIG : (int)n;
+        return MIN(attrs_failed(errno), 0);
     int r = 0;
     for (const char *p = names; r == 0 && p < names + n; p += strlen(p) + 1) {
         if (attrs_is_kept(p))

@@ -28,8 +28,7 @@ struct run {
 
 static int run_pass(const struct run *run, struct fs_call_path p, struct fs_place *out,
                     struct err *e) {
-    int r = run->g->pass(run->g->arg, &p, out);
-    return r < 0 ? fs_fail(e, -r) : 0;
+    return fs_fail_check(e, run->g->pass(run->g->arg, &p, out));
 }
 
 /* Lets the path of the call pass. */
@@ -73,7 +72,7 @@ static int run_open(struct run *run, struct fs_call_result *result, struct err *
     if (run->at.mode != 0 && ((st.st_mode ^ run->at.mode) & S_IFMT) != 0)
         return fs_fail(e, ESTALE); /* not what was decided on */
     if (!run_is_file(c->op, c->follow, &st))
-        return fs_file_not_regular(e, c->path, c->follow);
+        return c->follow ? fs_fail_not_file(e, c->path) : fs_fail_as(e, FS_FAIL_IRREGULAR);
     result->fd = steal_fd(&fd);
     return 0;
 }
@@ -84,9 +83,9 @@ static int run_write_new(struct run *run, struct str data, struct err *e) {
         return r;
     mode_t mode = run->at.mode;
     if (run->c->follow && mode != 0 && !S_ISREG(mode) && !S_ISDIR(mode) && !S_ISLNK(mode))
-        return fs_file_not_regular(e, run->c->path, true);
+        return fs_fail_not_file(e, run->c->path);
     struct fs_write w = {.path = run->c->path, .data = data.p, .n = data.n, .atomic = true};
-    return fs_atomic_write_at(&w, &run->at, e);
+    return fs_atomic_write(&w, &run->at, e);
 }
 
 /* -- looking -- */
@@ -105,8 +104,7 @@ static int run_canonicalize(struct run *run, struct buf *result, struct err *e) 
     int r = fs_meta_canonicalize(run->c->path, &real, e);
     if (r < 0)
         return run_unseen(run, r, e);
-    r = buf_putz(result, real);
-    return r < 0 ? fs_fail(e, -r) : 0;
+    return fs_fail_check(e, buf_putz(result, real));
 }
 
 /* Tells the size only of the very object that may be read. */
@@ -124,8 +122,7 @@ static int run_metadata(struct run *run, struct buf *result, struct err *e) {
             return run_unseen(run, r, e);
         meta.size = 0;
     }
-    r = buf_put(result, &meta, sizeof meta);
-    return r < 0 ? fs_fail(e, -r) : 0;
+    return fs_fail_check(e, buf_put(result, &meta, sizeof meta));
 }
 
 /* Who may not read a directory sees no names either; the kernel says whatever else is wrong. */
@@ -165,8 +162,7 @@ static int run_mkdir(struct run *run, struct err *e) {
     if (c->follow && run->at.mode != 0 && !S_ISDIR(run->at.mode))
         return fs_fail(e, EEXIST);
     _cleanup_close_ int fd = c->recursive ? fs_mkdir_all_at(&run->at, &check) : -1;
-    r = c->recursive ? MIN(fd, 0) : fs_mkdir_at(&run->at);
-    return r < 0 ? fs_fail(e, -r) : 0;
+    return fs_fail_check(e, c->recursive ? MIN(fd, 0) : fs_mkdir_at(&run->at));
 }
 
 static int run_remove(struct run *run, struct err *e) {
@@ -205,7 +201,7 @@ static int run_enter_copy(struct run *run, struct err *e) {
         return r;
     bool dir = S_ISDIR(mode), link = S_ISLNK(mode);
     if (!dir && !link && !S_ISREG(mode)) /* wherever it is to go */
-        return fs_copy_file_unsupported(e);
+        return fs_fail_as(e, FS_FAIL_COPY_KIND);
     enum fs_need need = dir ? FS_MAKES : link ? FS_GETS : FS_CHANGES;
     if (!dir || c->recursive)
         r = run_pass(run,
@@ -250,7 +246,7 @@ static int run_rename(struct run *run, struct err *e) {
         return r;
     r = fs_rename_at(run->at.dir, fs_place_name(&run->at), run->to.dir, fs_place_name(&run->to),
                      c->replace);
-    return r < 0 ? fs_fail(e, -r) : 0;
+    return fs_fail_check(e, r);
 }
 
 static int run_chmod(struct run *run, struct err *e) {

@@ -18,11 +18,6 @@ struct copy_tree {
     struct fs_id top;        /* the destination */
 };
 
-static int copy_into_itself(struct err *e) {
-    return err_set(e, ERR_INVALID_REQUEST,
-                   "fs/copy cannot copy a directory to itself or one of its descendants");
-}
-
 /* -- is the destination inside the source? -- */
 
 /*
@@ -66,34 +61,17 @@ static bool copy_below(const char *path, const char *dir) {
 
 static int copy_check_nesting(const struct fs_copy *c, struct err *e) {
     if (c->from != NULL)
-        return copy_below(c->to->path, c->from->path) ? copy_into_itself(e) : 0;
+        return copy_below(c->to->path, c->from->path) ? fs_fail_as(e, FS_FAIL_COPY_INSIDE) : 0;
     _cleanup_free_ char *source = realpath(c->source, NULL);
     if (source == NULL)
         return fs_fail(e, errno);
     _cleanup_free_ char *destination = copy_real_path(c->destination);
     if (destination == NULL)
         return fs_fail(e, ENOMEM);
-    return copy_below(destination, source) ? copy_into_itself(e) : 0;
+    return copy_below(destination, source) ? fs_fail_as(e, FS_FAIL_COPY_INSIDE) : 0;
 }
 
 /* -- one entry -- */
-
-/* Sets the error for a destination that is no file, with its path. */
-static int copy_not_file(const struct copy_tree *t, const char *name, struct err *e) {
-    _cleanup_buf_ struct buf path =
-        BUF_INIT(PATH_MAX + 2 * ERR_MSG_MAX); /* the rest would be cut */
-    int r = buf_putz(&path, t->args->destination);
-    for (size_t i = 1; r == 0 && i < fs_cursor_depth(&t->levels); i++)
-        r = buf_putf(&path, "/%s", fs_cursor_name(&t->levels, i));
-    if (r == 0)
-        r = buf_putf(&path, "/%s", name);
-    if (r == -ENOBUFS || r == 0)
-        r = buf_putc(&path, '\0');
-    if (r == -ENOMEM)
-        return fs_fail(e, ENOMEM);
-    path.p[path.len - 1] = '\0';
-    return fs_file_not_regular(e, path.p, true);
-}
 
 /* The directory `name` of dir, which `make` makes if it is missing. A descriptor or -errno. */
 static int copy_make_dir(int dir, const char *name, bool make, bool follow) {
@@ -116,7 +94,7 @@ static int copy_open_dir(const struct copy_tree *t, int dir, const char *name, s
     int r = fs_cursor_id_of(fd, &id);
     if (r < 0)
         return fs_fail(e, -r);
-    return fs_id_eq(id, t->top) ? copy_into_itself(e) : steal_fd(&fd);
+    return fs_id_eq(id, t->top) ? fs_fail_as(e, FS_FAIL_COPY_INSIDE) : steal_fd(&fd);
 }
 
 /* `make`: the directory may be made at the destination. */
@@ -128,13 +106,20 @@ static int copy_enter(struct copy_tree *t, const char *name, bool make, struct e
     _cleanup_close_ int fd = copy_open_dir(t, level->list.fd, name, e);
     if (fd < 0)
         return fd;
-    int r = fs_cursor_push(&t->levels, name, &fd, &peer);
-    return r < 0 ? fs_fail(e, -r) : 0;
+    return fs_fail_check(e, fs_cursor_push(&t->levels, name, &fd, &peer));
 }
 
+/* A destination that is no file is named by its path. */
 static int copy_regular(const struct copy_tree *t, const struct fs_copy_file *c, struct err *e) {
     int r = fs_copy_file_regular(c, t->stop, e);
-    return r > 0 ? copy_not_file(t, c->destination, e) : r;
+    if (r <= 0)
+        return r;
+    _cleanup_buf_ struct buf path = BUF_INIT(PATH_MAX + 2 * ERR_MSG_MAX);
+    r = fs_cursor_put_path(&t->levels, t->args->destination, c->destination, &path);
+    if (r == -ENOMEM || path.len == 0)
+        return fs_fail(e, -r);
+    path.p[path.len - 1] = '\0'; /* the text would not show the rest of a longer one */
+    return fs_fail_not_file(e, path.p);
 }
 
 /* Asks whether an entry of a type may be copied; *there: something is at the destination. 0 or
@@ -184,16 +169,6 @@ static int copy_entry(struct copy_tree *t, const struct fs_entry *entry, struct 
 
 /* -- the tree -- */
 
-static int copy_leave(struct copy_tree *t) {
-    if (fs_cursor_depth(&t->levels) > 1) {
-        int r = fs_cursor_open_parent(&t->levels);
-        if (r < 0)
-            return r;
-    }
-    fs_cursor_pop(&t->levels);
-    return 0;
-}
-
 static int copy_all(struct copy_tree *t, struct err *e) {
     int r = 0;
     while (r == 0 && fs_cursor_depth(&t->levels) > 0) {
@@ -201,10 +176,15 @@ static int copy_all(struct copy_tree *t, struct err *e) {
             return fs_fail(e, ECANCELED);
         struct fs_entry entry;
         r = fs_list_next(&fs_cursor_last(&t->levels)->list, &entry);
-        if (r > 0)
+        if (r > 0) {
             r = copy_entry(t, &entry, e);
-        else if (r < 0 || (r = copy_leave(t)) < 0)
+            continue;
+        }
+        if (r == 0)
+            r = fs_cursor_open_parent(&t->levels);
+        if (r < 0)
             return fs_fail(e, -r);
+        fs_cursor_pop(&t->levels);
     }
     return r;
 }
@@ -241,8 +221,7 @@ static int copy_open(struct copy_tree *t, struct err *e) {
     _cleanup_close_ int fd = copy_open_dir(t, dir, name, e);
     if (fd < 0)
         return fd;
-    r = fs_cursor_push(&t->levels, "", &fd, &peer);
-    return r < 0 ? fs_fail(e, -r) : 0;
+    return fs_fail_check(e, fs_cursor_push(&t->levels, "", &fd, &peer));
 }
 
 static int copy_tree(const struct fs_copy *args, const atomic_bool *stop, struct err *e) {
@@ -262,7 +241,7 @@ static int copy_one(const struct fs_copy *args, bool link, const atomic_bool *st
     c.source_dir = copy_dir(args->from, args->source, &c.source);
     c.destination_dir = copy_dir(args->to, args->destination, &c.destination);
     int r = link ? fs_copy_file_link(&c, e) : fs_copy_file_regular(&c, stop, e);
-    return r > 0 ? fs_file_not_regular(e, args->destination, true) : r;
+    return r > 0 ? fs_fail_not_file(e, args->destination) : r;
 }
 
 int fs_copy(const struct fs_copy *args, const atomic_bool *stop, struct err *e) {
@@ -277,10 +256,9 @@ int fs_copy(const struct fs_copy *args, const atomic_bool *stop, struct err *e) 
     case S_IFREG:
     case S_IFLNK: return copy_one(args, S_ISLNK(st.st_mode), stop, e);
     case S_IFDIR: break;
-    default: return fs_copy_file_unsupported(e);
+    default: return fs_fail_as(e, FS_FAIL_COPY_KIND);
     }
     if (!args->recursive)
-        return err_set(e, ERR_INVALID_REQUEST,
-                       "fs/copy requires recursive: true when sourcePath is a directory");
+        return fs_fail_as(e, FS_FAIL_COPY_TREE);
     return copy_tree(args, stop, e);
 }

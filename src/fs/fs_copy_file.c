@@ -60,17 +60,12 @@ static int copy_data(int in, int out, const atomic_bool *stop) {
     }
 }
 
-int fs_copy_file_unsupported(struct err *e) {
-    return err_set(e, ERR_INVALID_REQUEST,
-                   "fs/copy only supports regular files, directories, and symlinks");
-}
-
 /* Opens the source; the descriptor, or -errno with e set. */
 static int copy_open_source(const struct fs_copy_file *c, struct stat *st, struct err *e) {
     _cleanup_close_ int fd = openat(c->source_dir, c->source, O_RDONLY | O_NOFOLLOW | COPY_FLAGS);
     if (fd < 0 || fstat(fd, st) < 0)
         return fs_fail(e, errno);
-    return S_ISREG(st->st_mode) ? steal_fd(&fd) : fs_copy_file_unsupported(e);
+    return S_ISREG(st->st_mode) ? steal_fd(&fd) : fs_fail_as(e, FS_FAIL_COPY_KIND);
 }
 
 /*
@@ -96,13 +91,12 @@ static int copy_prepare(int fd, const struct stat *source, const struct buf *acl
     if (S_ISFIFO(st.st_mode))
         return 1;
     if (st.st_dev == source->st_dev && st.st_ino == source->st_ino)
-        return err_set(e, ERR_INVALID_REQUEST, "fs/copy cannot copy a file to itself");
+        return fs_fail_as(e, FS_FAIL_COPY_SELF);
     if (!S_ISREG(st.st_mode))
         return 0;
     if (st.st_size > 0 && ftruncate(fd, 0) < 0)
         return fs_fail(e, errno);
-    int r = copy_mode(fd, source->st_mode, acl);
-    return r < 0 ? fs_fail(e, -r) : 0;
+    return fs_fail_check(e, copy_mode(fd, source->st_mode, acl));
 }
 
 int fs_copy_file_regular(const struct fs_copy_file *c, const atomic_bool *stop, struct err *e) {
@@ -122,8 +116,7 @@ int fs_copy_file_regular(const struct fs_copy_file *c, const atomic_bool *stop, 
     r = copy_prepare(out, &st, &acl, e);
     if (r != 0)
         return r;
-    r = copy_data(in, out, stop);
-    return r < 0 ? fs_fail(e, -r) : 0;
+    return fs_fail_check(e, copy_data(in, out, stop));
 }
 
 int fs_copy_file_link(const struct fs_copy_file *c, struct err *e) {

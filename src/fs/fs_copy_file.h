@@ -20,6 +20,3 @@ MUST_CHECK int fs_copy_file_regular(const struct fs_copy_file *c, const atomic_b
 
 /* Makes a link with the same text; the destination must not exist. 0 or -errno with e set. */
 MUST_CHECK int fs_copy_file_link(const struct fs_copy_file *c, struct err *e);
-
-/* Sets the error for what is no file, directory or link. Returns -EINVAL. */
-int fs_copy_file_unsupported(struct err *e);

@@ -126,6 +126,8 @@ static int levels_reopen(const struct fs_cursor *l, size_t i, bool peer) {
 }
 
 int fs_cursor_open_parent(struct fs_cursor *l) {
+    if (fs_cursor_depth(l) < 2)
+        return 0;
     size_t i = fs_cursor_depth(l) - 2;
     struct fs_level *level = fs_cursor_at(l, i);
     if (level->list.fd >= 0)

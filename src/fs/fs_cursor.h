@@ -61,7 +61,8 @@ MUST_CHECK int fs_cursor_put_path(const struct fs_cursor *l, const char *top, co
  */
 MUST_CHECK int fs_cursor_push(struct fs_cursor *l, const char *name, int *fd, int *peer);
 
-/* Opens the level above the last one if it is closed; ESTALE if it cannot be found any more. */
+/* Opens the level above the last one if there is one and it is closed. 0 or -errno; -ESTALE if it
+ * cannot be found any more. */
 MUST_CHECK int fs_cursor_open_parent(struct fs_cursor *l);
 
 /* Leaves the last level; the one above it must be open. */

@@ -67,11 +67,6 @@ static int dir_entries(struct dir_read *d, const atomic_bool *stop) {
     return r;
 }
 
-int fs_dir_too_large(struct err *e) {
-    err_set(e, ERR_INTERNAL, "fs/readDirectory result exceeds %u bytes", FS_RESULT_MAX);
-    return -ENOBUFS;
-}
-
 /* Takes fd over; `path` is for the length of names below it. */
 static int dir_list(int *fd, const char *path, const atomic_bool *stop, const struct fs_sink *sink,
                     struct err *e) {
@@ -85,14 +80,11 @@ static int dir_list(int *fd, const char *path, const atomic_bool *stop, const st
     int r = dir_entries(&d, stop);
     buf_fini(&d.lossy);
     fs_list_fini(&d.list);
-    if (d.count > FS_ENTRIES_MAX) {
-        err_set(e, ERR_INTERNAL, "fs/readDirectory returned %zu entries; limit is %d", d.count,
-                FS_ENTRIES_MAX);
-        return -E2BIG;
-    }
+    if (d.count > FS_ENTRIES_MAX)
+        return fs_fail_entries(e, d.count);
     if (r == -ENOBUFS)
-        return fs_dir_too_large(e);
-    return r < 0 ? fs_fail(e, -r) : 0;
+        return fs_fail_as(e, FS_FAIL_LIST_SIZE);
+    return fs_fail_check(e, r);
 }
 
 int fs_dir_read(const char *path, const atomic_bool *stop, const struct fs_sink *sink,

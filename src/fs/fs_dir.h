@@ -15,6 +15,3 @@ MUST_CHECK int fs_dir_read(const char *path, const atomic_bool *stop, const stru
 /* Like fs_dir_read() at a place; `path` is how the client named it. */
 MUST_CHECK int fs_dir_read_at(const struct fs_place *p, const char *path, const atomic_bool *stop,
                               const struct fs_sink *sink, struct err *e);
-
-/* Sets the error of a listing whose text is larger than FS_RESULT_MAX. Returns -ENOBUFS. */
-int fs_dir_too_large(struct err *e);

@@ -29,19 +29,6 @@
 
 #define FILE_DAY (24 * 60 * 60) /* seconds */
 
-/* The most that a text quotes of a path, and its replacements of single bytes. */
-#define FILE_QUOTE_MAX (3u * ERR_MSG_MAX + 3)
-
-int fs_file_not_regular(struct err *e, const char *path, bool follow) {
-    if (!follow)
-        return err_set(e, ERR_INVALID_REQUEST, "path is not a regular file");
-    _cleanup_buf_ struct buf quoted = BUF_INIT(FILE_QUOTE_MAX);
-    struct str shown = {path, strnlen(path, ERR_MSG_MAX + 1)}; /* the rest would be cut anyway */
-    if (fs_put_lossy(&quoted, shown) < 0)
-        return fs_fail(e, ENOMEM);
-    return err_about(e, ERR_INVALID_REQUEST, "path `", buf_str(&quoted), "` is not a file");
-}
-
 /* open() in one of the two modes; the descriptor, or -errno with e set. */
 static int file_open(const char *path, bool follow, int flags, struct err *e) {
     _cleanup_close_ int dir = -1;
@@ -67,9 +54,10 @@ static struct fs_file file_make(int *fd, const struct statx *st, enum fs_device 
     };
 }
 
-int fs_file_open_read(struct fs_devices *d, const char *path, bool follow, struct fs_file *f,
-                      struct err *e) {
-    _cleanup_close_ int fd = file_open(path, follow, O_RDONLY, e);
+/* Opens a regular file. 0 or -errno with e set. */
+static int file_open_regular(struct fs_devices *d, const char *path, bool follow, int flags,
+                             struct fs_file *f, struct err *e) {
+    _cleanup_close_ int fd = file_open(path, follow, flags, e);
     if (fd < 0)
         return fd;
     struct statx st;
@@ -77,31 +65,20 @@ int fs_file_open_read(struct fs_devices *d, const char *path, bool follow, struc
     if (r < 0)
         return fs_fail(e, -r);
     if (!S_ISREG(st.stx_mode))
-        return fs_file_not_regular(e, path, follow);
-    *f = file_make(&fd, &st, fs_devices_learn(d, fd, &st));
+        return follow ? fs_fail_not_file(e, path) : fs_fail_as(e, FS_FAIL_IRREGULAR);
+    enum fs_device kind = fs_devices_learn(d, fd, &st);
+    *f = file_make(&fd, &st, flags == O_RDONLY ? kind : FS_DEVICE_UNKNOWN);
     return 0;
+}
+
+int fs_file_open_read(struct fs_devices *d, const char *path, bool follow, struct fs_file *f,
+                      struct err *e) {
+    return file_open_regular(d, path, follow, O_RDONLY, f, e);
 }
 
 int fs_file_open_replace(struct fs_devices *d, const char *path, struct fs_file *f, struct err *e) {
-    _cleanup_close_ int fd = file_open(path, true, O_WRONLY | O_CREAT | O_TRUNC, e);
-    if (fd < 0)
-        return fd;
-    struct statx st;
-    int r = fs_statx(fd, "", AT_EMPTY_PATH, &st);
-    if (r < 0)
-        return fs_fail(e, -r);
-    if (!S_ISREG(st.stx_mode))
-        return fs_file_not_regular(e, path, true);
-    (void)fs_devices_learn(d, fd, &st);
-    *f = file_make(&fd, &st, FS_DEVICE_UNKNOWN);
-    return 0;
+    return file_open_regular(d, path, true, O_WRONLY | O_CREAT | O_TRUNC, f, e);
 }
-
-/*
- * The file is found without opening it, since that may wait, and is opened through the descriptor
- * that found it, so that nothing else can be opened in its place. Encrypted and sealed files read
- * keys and signatures from the disk when they are opened.
- */
 
 /* Whether [offset, offset + n) has offsets that the kernel does not know. */
 static bool file_beyond(uint64_t offset, size_t n) {
@@ -230,8 +207,9 @@ static int file_try_root(const struct fs_devices *d, const char *path, struct fs
 }
 
 /*
- * Elsewhere the file is looked at before it is opened, and then opened through the descriptor it
- * was looked at by, so that nothing can come in its place.
+ * Elsewhere an open may wait: encrypted and sealed files read keys and signatures from the disk. So
+ * the file is looked at first, and opened through the descriptor that found it: nothing can come in
+ * its place.
  */
 int fs_file_try_open_read(const struct fs_devices *d, const char *path, struct fs_file *f) {
     int r = file_try_root(d, path, f);
@@ -315,37 +293,22 @@ int fs_file_write_all(int fd, const void *src, size_t n) {
     return 0;
 }
 
-/* Devices are written too. A FIFO is not: its reader may never read. */
-static int file_write_follow(const struct fs_write *w, struct err *e) {
-    _cleanup_close_ int fd = file_open(w->path, true, O_WRONLY | O_CREAT | O_TRUNC, e);
-    if (fd < 0)
-        return fd;
-    struct stat st;
-    if (fstat(fd, &st) < 0)
-        return fs_fail(e, errno);
-    if (S_ISFIFO(st.st_mode))
-        return fs_file_not_regular(e, w->path, true);
-    int r = fs_file_write_all(fd, w->data, w->n);
-    return r < 0 ? fs_fail(e, -r) : 0;
-}
-
-static int file_write_nofollow(const struct fs_write *w, struct err *e) {
-    _cleanup_close_ int fd = file_open(w->path, false, O_WRONLY | O_CREAT, e);
-    if (fd < 0)
-        return fd;
-    struct stat st;
-    if (fstat(fd, &st) < 0)
-        return fs_fail(e, errno);
-    if (!S_ISREG(st.st_mode))
-        return fs_file_not_regular(e, w->path, false);
-    if (ftruncate(fd, 0) < 0)
-        return fs_fail(e, errno);
-    int r = fs_file_write_all(fd, w->data, w->n);
-    return r < 0 ? fs_fail(e, -r) : 0;
-}
-
+/* Through links devices are written, too. A FIFO is not: its reader may never read. */
 int fs_file_write(const struct fs_write *w, struct err *e) {
     if (w->atomic)
-        return fs_atomic_write(w, e);
-    return w->follow ? file_write_follow(w, e) : file_write_nofollow(w, e);
+        return fs_atomic_write(w, NULL, e);
+    int flags = O_WRONLY | O_CREAT | (w->follow ? O_TRUNC : 0);
+    _cleanup_close_ int fd = file_open(w->path, w->follow, flags, e);
+    if (fd < 0)
+        return fd;
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return fs_fail(e, errno);
+    if (w->follow && S_ISFIFO(st.st_mode))
+        return fs_fail_not_file(e, w->path);
+    if (!w->follow && !S_ISREG(st.st_mode))
+        return fs_fail_as(e, FS_FAIL_IRREGULAR);
+    if (!w->follow && ftruncate(fd, 0) < 0)
+        return fs_fail(e, errno);
+    return fs_fail_check(e, fs_file_write_all(fd, w->data, w->n));
 }

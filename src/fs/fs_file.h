@@ -76,6 +76,3 @@ MUST_CHECK int fs_file_write(const struct fs_write *w, struct err *e);
 
 /* Writes all of n bytes at the position of fd. 0 or -errno. */
 MUST_CHECK int fs_file_write_all(int fd, const void *src, size_t n);
-
-/* Sets the error for a path that is no regular file, as each mode words it. Returns -EINVAL. */
-int fs_file_not_regular(struct err *e, const char *path, bool follow);

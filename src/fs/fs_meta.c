@@ -57,7 +57,7 @@ static int meta_get_nofollow(const char *path, struct fs_meta *m, struct err *e)
     if (r < 0)
         return fs_fail(e, -r);
     if (S_ISLNK(st.stx_mode))
-        return err_set(e, ERR_INVALID_REQUEST, "path contains a symbolic link");
+        return fs_fail_as(e, FS_FAIL_LINK);
     meta_set(m, &st, false, false);
     return 0;
 }
@@ -129,9 +129,8 @@ static int meta_chmod_opened(int opened, mode_t mode, struct err *e) {
     if (fstat(fd, &st) < 0)
         return fs_fail(e, errno);
     if (S_ISLNK(st.st_mode))
-        return err_set(e, ERR_INVALID_REQUEST, "path contains a symbolic link");
-    int r = meta_chmod_fd(fd, mode);
-    return r < 0 ? fs_fail(e, -r) : 0;
+        return fs_fail_as(e, FS_FAIL_LINK);
+    return fs_fail_check(e, meta_chmod_fd(fd, mode));
 }
 
 int fs_meta_set_permissions_at(const struct fs_place *p, mode_t mode, struct err *e) {

@@ -60,31 +60,44 @@ static int mkdir_enter(int *dir, const char *name, bool make) {
     return 0;
 }
 
-static int mkdir_all_nofollow(const char *path) {
-    _cleanup_close_ int dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0)
-        return -errno;
+/*
+ * Goes from *dir down the components of `path` from `at` on, which are below it, and makes those
+ * that are missing; passes no link. With a check it asks before each one, and makes only what was
+ * missing then: what was there, and is gone by now, was not decided on. 0 or -errno.
+ */
+static int mkdir_down(int *dir, char *path, size_t at, const struct fs_ops_check *check) {
     int r = 0;
-    for (const char *p = path + 1; r == 0 && *p != '\0';) {
-        char name[PATH_MAX];
-        size_t n = strcspn(p, "/");
-        if (n >= sizeof name)
-            return -ENAMETOOLONG;
-        memcpy(name, p, n);
-        name[n] = '\0';
-        r = mkdir_enter(&dir, name, true);
-        p += n + (p[n] == '/');
+    for (char *name = path + at; r == 0 && *name != '\0';) {
+        char *slash = strchrnul(name, '/');
+        bool last = *slash == '\0';
+        struct stat st = {.st_mode = 0};
+        *slash = '\0';
+        if (check != NULL) {
+            if (fstatat(*dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                st.st_mode = 0;
+            r = check->ask(check->arg, FS_MAKES, path, st.st_mode);
+        }
+        if (r == 0)
+            r = mkdir_enter(dir, name, st.st_mode == 0);
+        *slash = last ? '\0' : '/';
+        name = last ? slash : slash + 1;
     }
     return r;
 }
 
+static int mkdir_all_nofollow(const char *path) {
+    _cleanup_close_ int dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return -errno;
+    _cleanup_free_ char *z = strdup(path);
+    return z == NULL ? -ENOMEM : mkdir_down(&dir, z, 1, NULL);
+}
+
 static int mkdir_nofollow(const char *path, struct err *e) {
-    if (path[1] == '\0') {
-        err_set(e, ERR_INTERNAL, "directory already exists");
-        return -EEXIST;
-    }
     _cleanup_close_ int dir = -1;
     const char *leaf;
+    if (path[1] == '\0')
+        return fs_fail_as(e, FS_FAIL_MKDIR_ROOT);
     int r = fs_parent_open(path, &dir, &leaf, e);
     if (r < 0)
         return r;
@@ -92,14 +105,11 @@ static int mkdir_nofollow(const char *path, struct err *e) {
 }
 
 int fs_mkdir(const char *path, bool recursive, bool follow, struct err *e) {
-    if (!recursive && !follow)
-        return mkdir_nofollow(path, e);
-    int r;
     if (recursive)
-        r = follow ? mkdir_all(path) : mkdir_all_nofollow(path);
-    else
-        r = mkdir(path, MKDIR_MODE) < 0 ? -errno : 0;
-    return r < 0 ? fs_fail(e, -r) : 0;
+        return fs_fail_check(e, follow ? mkdir_all(path) : mkdir_all_nofollow(path));
+    if (!follow)
+        return mkdir_nofollow(path, e);
+    return mkdir(path, MKDIR_MODE) < 0 ? fs_fail(e, errno) : 0;
 }
 
 int fs_mkdir_at(const struct fs_place *p) {
@@ -108,29 +118,12 @@ int fs_mkdir_at(const struct fs_place *p) {
     return mkdirat(p->dir, fs_place_name(p), MKDIR_MODE) < 0 ? -errno : 0;
 }
 
-/* Goes on to the directory `name`, whose path it is. It is made if nothing was there when the check
- * was asked: what was there, and is gone by now, was not decided on. 0 or -errno. */
-static int mkdir_enter_asked(int *dir, const char *path, const char *name,
-                             const struct fs_ops_check *check) {
-    struct stat st;
-    if (fstatat(*dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        st.st_mode = 0;
-    int r = check->ask(check->arg, FS_MAKES, path, st.st_mode);
-    return r < 0 ? r : mkdir_enter(dir, name, st.st_mode == 0);
-}
-
 int fs_mkdir_all_at(const struct fs_place *p, const struct fs_ops_check *check) {
     char path[PATH_MAX];
     _cleanup_close_ int dir = fs_place_dup(p);
-    int r = dir;
+    if (dir < 0)
+        return dir;
     strcpy(path, p->path);
-    for (char *name = path + p->name; r >= 0 && *name != '\0';) {
-        char *slash = strchrnul(name, '/');
-        bool last = *slash == '\0';
-        *slash = '\0';
-        r = mkdir_enter_asked(&dir, path, name, check);
-        *slash = last ? '\0' : '/';
-        name = last ? slash : slash + 1;
-    }
+    int r = mkdir_down(&dir, path, p->name, check);
     return r < 0 ? r : steal_fd(&dir);
 }

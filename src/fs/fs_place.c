@@ -2,49 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
-#include <stdint.h>
-#include <sys/syscall.h>
-
-#define PLACE_DIR (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 void fs_place_fini(struct fs_place *p) {
     util_close_fd(&p->dir);
     util_close_fd(&p->object);
-}
-
-/* Where the kernel has no openat2(), or a filter forbids it: component by component. */
-static int place_walk(char *path) {
-    _cleanup_close_ int dir = open("/", PLACE_DIR);
-    for (char *p = path + 1; dir >= 0 && *p != '\0';) {
-        char *slash = strchrnul(p, '/');
-        bool last = *slash == '\0';
-        *slash = '\0';
-        int fd = openat(dir, p, PLACE_DIR);
-        if (fd < 0)
-            return -errno;
-        close(dir);
-        dir = fd;
-        p = last ? slash : slash + 1;
-    }
-    return dir < 0 ? -errno : steal_fd(&dir);
-}
-
-int fs_place_open_dir(const char *path, size_t n) {
-    char z[PATH_MAX];
-    struct open_how how = {.flags = PLACE_DIR, .resolve = RESOLVE_NO_SYMLINKS};
-    if (n >= sizeof z)
-        return -ENAMETOOLONG;
-    if (n == 0)
-        n = 1;
-    memcpy(z, path, n);
-    z[n] = '\0';
-    long fd = syscall(SYS_openat2, AT_FDCWD, z, &how, sizeof how);
-    if (fd >= 0)
-        return (int)fd;
-    if (errno == ENOSYS || errno == EPERM)
-        return place_walk(z);
-    return errno == ELOOP ? -ENOTDIR : -errno;
 }
 
 /* Length of the directory that the first n bytes of path, n > 0, are in; 0: the root. */
@@ -59,7 +20,7 @@ int fs_place_fill(struct fs_place *p, bool parents) {
     fs_place_fini(p);
     do {
         n = place_parent(p->path, n);
-        p->dir = fs_place_open_dir(p->path, n);
+        p->dir = fs_open_dir(p->path, n);
     } while (p->dir == -ENOENT && parents && n > 0);
     if (p->dir < 0)
         return steal_fd(&p->dir);

@@ -34,12 +34,6 @@ static inline bool fs_place_is_leaf(const struct fs_place *p) {
 }
 
 /*
- * Opens the directory that the first n bytes of `path` name, with O_PATH, passing no link; n = 0 is
- * the root. A descriptor or -errno; -ENOTDIR for a link.
- */
-MUST_CHECK int fs_place_open_dir(const char *path, size_t n);
-
-/*
  * Fills dir, name and mode for p->path, which is set: the directory of its last component, or with
  * `parents` the deepest one that exists. 0; or -errno, and nothing is open.
  */

@@ -65,15 +65,12 @@ static int remove_entry(struct remove_tree *t, const struct fs_entry *entry) {
 /* Removes the last level, which has no entries left, and leaves it. */
 static int remove_leave(struct remove_tree *t) {
     size_t last = fs_cursor_depth(&t->levels) - 1;
-    int dir = t->parent, r = 0;
-    const char *name = t->leaf;
-    if (last > 0) {
-        r = fs_cursor_open_parent(&t->levels);
-        dir = fs_cursor_at(&t->levels, last - 1)->list.fd;
-        name = fs_cursor_name(&t->levels, last);
-    }
-    if (r == 0)
-        r = remove_unlink(dir, name, AT_REMOVEDIR);
+    int r = fs_cursor_open_parent(&t->levels);
+    if (r < 0)
+        return r;
+    r = last == 0 ? remove_unlink(t->parent, t->leaf, AT_REMOVEDIR)
+                  : remove_unlink(fs_cursor_at(&t->levels, last - 1)->list.fd,
+                                  fs_cursor_name(&t->levels, last), AT_REMOVEDIR);
     struct fs_level *level = fs_cursor_last(&t->levels);
     if ((r == -ENOTEMPTY || r == -EEXIST) && ++level->passes < REMOVE_PASSES)
         return fs_list_seek(&level->list, 0);
@@ -108,17 +105,8 @@ static bool remove_is_root(int fd) {
 /* Opens the directory that holds the path, and the top in it. 0 or -errno. */
 static int remove_open(struct remove_tree *t) {
     const struct fs_place *at = t->args->at;
-    const char *path = t->args->path, *slash = strrchr(path, '/');
-    t->leaf = at != NULL ? fs_place_name(at) : slash + 1;
-    if (at != NULL) {
-        t->parent = fs_place_dup(at);
-    } else {
-        _cleanup_free_ char *parent = strndup(path, MAX((size_t)(slash - path), (size_t)1));
-        if (parent == NULL)
-            return -ENOMEM;
-        t->parent = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        t->parent = t->parent < 0 ? -errno : t->parent;
-    }
+    t->leaf = at != NULL ? fs_place_name(at) : NULL;
+    t->parent = at != NULL ? fs_place_dup(at) : fs_parent_follow(t->args->path, &t->leaf);
     if (t->parent < 0)
         return t->parent;
     _cleanup_close_ int fd = openat(t->parent, t->leaf, REMOVE_FLAGS);
@@ -139,39 +127,36 @@ static int remove_tree(const struct fs_remove *args, const atomic_bool *stop) {
     return r;
 }
 
-static int remove_fail(const struct fs_remove *r, int num, struct err *e) {
-    return num == ENOENT && r->force ? 0 : fs_fail(e, num);
+/* How the call ends that had the result n, -errno or not. */
+static int remove_end(const struct fs_remove *r, int n, struct err *e) {
+    return n == -ENOENT && r->force ? 0 : fs_fail_check(e, n);
 }
 
 static int remove_follow(const struct fs_remove *r, const atomic_bool *stop, struct err *e) {
     struct stat st;
     if (lstat(r->path, &st) < 0)
-        return remove_fail(r, errno, e);
-    int num = 0;
+        return remove_end(r, -errno, e);
     if (S_ISDIR(st.st_mode) && r->recursive)
-        num = -remove_tree(r, stop);
-    else if ((S_ISDIR(st.st_mode) ? rmdir(r->path) : unlink(r->path)) < 0)
-        num = errno;
-    return num != 0 ? remove_fail(r, num, e) : 0;
+        return remove_end(r, remove_tree(r, stop), e);
+    int n = S_ISDIR(st.st_mode) ? rmdir(r->path) : unlink(r->path);
+    return remove_end(r, n < 0 ? -errno : 0, e);
 }
 
 /* One name of an open directory. */
 static int remove_name(const struct fs_remove *r, int dir, const char *name, struct err *e) {
     struct stat st;
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return remove_fail(r, errno, e);
+        return remove_end(r, -errno, e);
     if (S_ISLNK(st.st_mode) && !r->follow)
-        return err_set(e, ERR_INVALID_REQUEST, "path contains a symbolic link");
+        return fs_fail_as(e, FS_FAIL_LINK);
     if (unlinkat(dir, name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0) < 0)
-        return remove_fail(r, errno, e);
+        return remove_end(r, -errno, e);
     return 0;
 }
 
 static int remove_nofollow(const struct fs_remove *r, struct err *e) {
-    if (r->recursive) {
-        err_set(e, ERR_INTERNAL, "recursive no-follow removal is unsupported");
-        return -EOPNOTSUPP;
-    }
+    if (r->recursive)
+        return fs_fail_as(e, FS_FAIL_REMOVE_TREE);
     _cleanup_close_ int dir = -1;
     const char *leaf;
     int num = -fs_parent_open(r->path, &dir, &leaf, e);
@@ -188,8 +173,7 @@ static int remove_at(const struct fs_remove *r, const atomic_bool *stop, struct 
         return fs_fail(e, EBUSY);
     if (!r->recursive || !S_ISDIR(r->at->mode))
         return remove_name(r, r->at->dir, fs_place_name(r->at), e);
-    int num = -remove_tree(r, stop);
-    return num != 0 ? remove_fail(r, num, e) : 0;
+    return remove_end(r, remove_tree(r, stop), e);
 }
 
 int fs_remove(const struct fs_remove *r, const atomic_bool *stop, struct err *e) {

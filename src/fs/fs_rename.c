@@ -27,5 +27,5 @@ int fs_rename(const char *source, const char *destination, bool replace, struct 
     int r = -EBUSY;
     if (source[1] != '\0' && destination[1] != '\0')
         r = fs_rename_at(AT_FDCWD, source, AT_FDCWD, destination, replace);
-    return r < 0 ? fs_fail(e, -r) : 0;
+    return fs_fail_check(e, r);
 }

@@ -422,13 +422,11 @@ static int walk_all(struct walk *w) {
 
 int fs_walk_check(const struct fs_walk *a, struct err *e) {
     if (a->max_directories == 0 || a->max_entries == 0)
-        return err_set(e, ERR_INVALID_REQUEST, "filesystem walk limits must be greater than zero");
+        return fs_fail_as(e, FS_FAIL_WALK_ZERO);
     if (a->max_depth <= FS_WALK_DEPTH_MAX && a->max_directories <= FS_WALK_DIRECTORIES_MAX &&
         a->max_entries <= FS_WALK_ENTRIES_MAX)
         return 0;
-    return err_set(e, ERR_INVALID_REQUEST,
-                   "filesystem walk limits exceed maximums: depth=%d, directories=%d, entries=%d",
-                   FS_WALK_DEPTH_MAX, FS_WALK_DIRECTORIES_MAX, FS_WALK_ENTRIES_MAX);
+    return fs_fail_as(e, FS_FAIL_WALK_LIMITS);
 }
 
 static void walk_fini(struct walk *w) {
@@ -460,5 +458,5 @@ int fs_walk(const struct fs_walk *args, const atomic_bool *stop, const struct fs
     hash_init(&w.claims);
     r = walk_all(&w);
     walk_fini(&w);
-    return r < 0 ? fs_fail(e, -r) : 0;
+    return fs_fail_check(e, r);
 }

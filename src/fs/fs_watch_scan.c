@@ -1,8 +1,7 @@
 #include "fs/fs_watch_scan.h"
 
-#include "fs/fs.h"
+#include "fs/fs_list.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -80,11 +79,11 @@ static const char *scan_path(const struct fs_watch_scan *s, size_t i, char buf[P
     }
 }
 
-static bool scan_is_dir(DIR *d, const struct dirent *ent) {
+static bool scan_is_dir(const struct fs_list *l, const struct fs_entry *entry) {
     struct stat st;
-    if (ent->d_type != DT_UNKNOWN)
-        return ent->d_type == DT_DIR;
-    return fstatat(dirfd(d), ent->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+    if (entry->type != DT_UNKNOWN)
+        return entry->type == DT_DIR;
+    return fstatat(l->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
 static int scan_put_entry(struct fs_watch_scan *s, size_t i, const char *name) {
@@ -100,18 +99,17 @@ static int scan_put_entry(struct fs_watch_scan *s, size_t i, const char *name) {
 }
 
 /* Takes in one entry of directory i. 0; -ENOBUFS: too much was found; or -errno. */
-static int scan_take(struct fs_watch_scan *s, size_t i, DIR *d, const struct dirent *ent) {
-    if (strcmp(ent->d_name, ".") == 0 || strcmp(ent->d_name, "..") == 0)
-        return 0;
-    if (strlen(ent->d_name) > NAME_MAX)
+static int scan_take(struct fs_watch_scan *s, size_t i, const struct fs_list *l,
+                     const struct fs_entry *entry) {
+    if (entry->n > NAME_MAX)
         return -ENAMETOOLONG;
-    int r = s->fresh ? scan_put_entry(s, i, ent->d_name) : 0;
-    if (!s->recursive || !scan_is_dir(d, ent))
+    int r = s->fresh ? scan_put_entry(s, i, entry->name) : 0;
+    if (!s->recursive || !scan_is_dir(l, entry))
         return r;
     if (s->room == 0)
         return -ENOBUFS;
     s->room--;
-    int r2 = scan_put_dir(s, i, ent->d_name, NULL);
+    int r2 = scan_put_dir(s, i, entry->name, NULL);
     return r2 < 0 ? r2 : r;
 }
 
@@ -122,24 +120,22 @@ static bool scan_excused(int num) {
 
 /* Reads directory i. 0; or -errno of the first failure, after which it is read on if that helps. */
 static int scan_read(struct fs_watch_scan *s, size_t i, const char *path) {
+    _cleanup_list_ struct fs_list list = FS_LIST_NONE;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (d == NULL) {
-        int r = -errno;
-        util_close_fd(&fd);
-        return scan_excused(-r) ? 0 : r;
-    }
+    if (fd < 0)
+        return scan_excused(errno) ? 0 : -errno;
+    fs_list_begin(&list, &fd);
     int first = 0;
     while (!atomic_load_explicit(&s->stop, memory_order_relaxed)) {
-        errno = 0;
-        const struct dirent *ent = readdir(d);
-        int r = ent != NULL ? scan_take(s, i, d, ent) : errno == ENOENT ? 0 : -errno;
+        struct fs_entry entry;
+        int got = fs_list_next(&list, &entry), r = got;
+        if (got > 0)
+            r = scan_take(s, i, &list, &entry);
         if (first == 0)
             first = r;
-        if (ent == NULL || r == -ENOMEM || (r == -ENOBUFS && s->room == 0))
+        if (got <= 0 || r == -ENOMEM || (r == -ENOBUFS && s->room == 0))
             break;
     }
-    closedir(d);
     return first;
 }
 
@@ -196,9 +192,7 @@ int fs_watch_scan_open_root(struct fs_watch_scan *s, const char *path, struct er
     for (size_t i = 0; i < s->dirs && !atomic_load(&s->stop); i++) {
         r = scan_one(s, i);
         if (r == -ENOBUFS)
-            return err_set(e, ERR_INVALID_REQUEST,
-                           "at most %d directories may be watched per connection",
-                           FS_WATCH_DIRS_MAX);
+            return fs_fail_as(e, FS_FAIL_WATCH_DIRS);
         if (r < 0 && (i == 0 || !scan_excused(-r)))
             return fs_fail(e, -r);
     }

@@ -220,8 +220,8 @@ FAULTS = [
         [e2e(r"assert", "test_sandbox_files.py::test_denied_path")]),
     Fault(
         "call-fallback", "a file call whose helper cannot be started is served without it",
-        instead("        if (x->helper != NULL)\n"
-                "            fs_helper_unref(steal_ptr(&x->helper));\n"
+        instead("        if (j->confined.helper != NULL)\n"
+                "            fs_helper_unref(steal_ptr(&j->confined.helper));\n"
                 "        err_fini(&j->err);\n        fs_job_queue(j);"),
         [e2e(r"fs/\w+ succeeded", "test_sandbox_start.py::test_no_backend")]),
     Fault(

@@ -246,8 +246,8 @@ static void bounds(void **state) {
 static struct fs_atomic *begin(const char *path, int *fd) {
     struct err e = ERR_INIT;
     struct fs_atomic *a = NULL;
-    assert_int_equal(fs_atomic_begin(&(struct fs_write){.path = path, .follow = true}, &a, fd, &e),
-                     0);
+    assert_int_equal(
+        fs_atomic_begin(&(struct fs_write){.path = path, .follow = true}, NULL, &a, fd, &e), 0);
     assert_int_equal(fs_file_write_all(*fd, "new", 3), 0);
     return a;
 }
