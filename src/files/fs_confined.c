@@ -25,8 +25,13 @@ static int confined_plan(const struct files_host *host, const struct fs_params *
     return profile_plan(p->profile, &context, a, plan, e);
 }
 
-static int confined_encode(const struct fs_params *p, enum fs_call_op op, struct buf *out,
-                           struct err *e) {
+int fs_confined_init(struct fs_confined *x, struct rpc_call *c, const struct fs_params *p,
+                     enum fs_call_op op, struct err *e) {
+    struct session *s = c->peer->user;
+    _cleanup_arena_ struct arena a = ARENA_INIT(PROFILE_ARENA_MAX);
+    struct plan plan;
+    *x = (struct fs_confined){.call = BUF_INIT(FS_CALL_BYTES_MAX), .data = -1, .op = op};
+    x->write = op == FS_CALL_WRITE || op == FS_CALL_REPLACE;
     const struct fs_call call = {
         .op = op,
         .path = p->path.native,
@@ -43,19 +48,9 @@ static int confined_encode(const struct fs_params *p, enum fs_call_op op, struct
         .max_entries = p->walk.max_entries,
         .mode = p->mode,
     };
-    return fs_fail_check(e, fs_call_encode(&call, out));
-}
-
-int fs_confined_init(struct fs_confined *x, struct rpc_call *c, const struct fs_params *p,
-                     enum fs_call_op op, struct err *e) {
-    struct session *s = c->peer->user;
-    _cleanup_arena_ struct arena a = ARENA_INIT(PROFILE_ARENA_MAX);
-    struct plan plan;
-    *x = (struct fs_confined){.call = BUF_INIT(FS_CALL_BYTES_MAX), .data = -1, .op = op};
-    x->write = op == FS_CALL_WRITE || op == FS_CALL_REPLACE;
     int r = confined_plan(s->host->files, p, &a, &plan, e);
     if (r == 0)
-        r = confined_encode(p, op, &x->call, e);
+        r = fs_fail_check(e, fs_call_encode(&call, &x->call));
     if (r == 0 && (x->helper = fs_helper_get(s, &plan, e)) == NULL)
         r = -ENOMEM;
     if (r < 0)

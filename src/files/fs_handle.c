@@ -103,9 +103,7 @@ enum rpc_outcome fs_handle_close(struct fs_handle *h, struct rpc_call *c, struct
     if (j == NULL)
         return fs_job_no_memory(e);
     j->fd = -1;
-    j->job.work = closing_work;
-    j->job.finish = fs_job_finish_empty;
-    j->job.release = closing_release;
+    fs_job_init(&j->job, closing_work, fs_job_finish_empty, closing_release);
     if (fs_job_keep(h->conn, &j->job, c, e) < 0)
         return RPC_ERROR;
     j->handle = h;

@@ -106,9 +106,7 @@ enum rpc_outcome fs_handles_open_run(struct rpc_call *c, void *params, struct bu
     o->job.target.path[0] = o->path;
     if (o->replace)
         o->job.report = file_events_new(c, "fs/open", o->path, NULL, FILE_EVENTS_NO_BYTES);
-    o->job.work = open_work;
-    o->job.finish = open_finish;
-    o->job.release = open_release;
+    fs_job_init(&o->job, open_work, open_finish, open_release);
     fs_handle_use(h, &o->job);
     return fs_job_start(f, &o->job, c, e);
 }
@@ -192,9 +190,7 @@ enum rpc_outcome fs_handles_read_block_run(struct rpc_call *c, void *params, str
     b->seg = seg;
     b->job.bytes = seg->cap;
     b->job.target.site = b->file.site;
-    b->job.work = read_block_work;
-    b->job.finish = read_block_finish;
-    b->job.release = read_block_release;
+    fs_job_init(&b->job, read_block_work, read_block_finish, read_block_release);
     fs_handle_use(h, &b->job);
     return fs_job_start(h->conn, &b->job, c, e);
 }
@@ -255,9 +251,7 @@ enum rpc_outcome fs_handles_write_block_run(struct rpc_call *c, void *params, st
     w->n = p->data.n;
     w->job.bytes = w->memory.cap;
     w->job.target.site = h->file.site;
-    w->job.work = write_block_work;
-    w->job.finish = fs_job_finish_empty;
-    w->job.release = write_block_release;
+    fs_job_init(&w->job, write_block_work, fs_job_finish_empty, write_block_release);
     fs_handle_use(h, &w->job);
     return fs_job_start(h->conn, &w->job, c, e);
 }

@@ -290,31 +290,26 @@ static int helper_take(struct fs_helper *h, const struct fs_call_answer *a, int 
     return 0;
 }
 
-/* The answer to what was sent. */
-static int helper_hear(struct fs_helper *h, char *packet, size_t most,
-                       struct fs_helper_reply *reply, struct err *e) {
-    _cleanup_close_ int fd = -1;
-    struct fs_call_answer answer;
-    ssize_t n = fdpass_receive(h->channel, packet, most, 0, &fd);
-    if (n == -EMFILE)
-        return fs_fail(e, EMFILE);
-    if (n <= 0)
-        return helper_fail(h, n == 0 || n == -ECONNRESET ? "it has ended" : "a bad answer", e);
-    if (fs_call_answer_decode((struct str){packet, (size_t)n}, fd >= 0, &answer) < 0)
-        return fs_helper_distrust(h, e);
-    return helper_take(h, &answer, &fd, reply, e);
-}
-
 static int helper_exchange(struct fs_helper *h, struct str call, int data,
                            struct fs_helper_reply *reply, struct err *e) {
     const size_t most = sizeof(struct fs_call_head) + FS_CALL_INLINE_MAX;
     _cleanup_free_ char *packet = malloc(most); /* first: what is sent must be heard */
+    _cleanup_close_ int fd = -1;
+    struct fs_call_answer answer;
     if (packet == NULL)
         return fs_fail(e, ENOMEM);
-    bool sent = fdpass_send(h->channel, call, (struct str){"", 0}, data) == 0;
-    if (!sent) /* it has ended, and knows nothing of this call */
-        h->broken = true;
-    return sent ? helper_hear(h, packet, most, reply, e) : FS_HELPER_RENEW;
+    if (fdpass_send(h->channel, call, (struct str){"", 0}, data) < 0) {
+        h->broken = true; /* it has ended, and knows nothing of this call */
+        return FS_HELPER_RENEW;
+    }
+    ssize_t n = fdpass_receive(h->channel, packet, most, 0, &fd);
+    if (n == -EMFILE)
+        return fs_fail(e, EMFILE);
+    if (n == 0 || n == -ECONNRESET)
+        return helper_fail(h, "it has ended", e);
+    if (n < 0 || fs_call_answer_decode((struct str){packet, (size_t)n}, fd >= 0, &answer) < 0)
+        return fs_helper_distrust(h, e);
+    return helper_take(h, &answer, &fd, reply, e);
 }
 
 /* With the lock held. */

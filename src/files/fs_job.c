@@ -63,7 +63,7 @@ static bool job_streams(const struct fs_job *j) {
     return j->call != NULL && j->call->peer->stream == j->call;
 }
 
-static void job_fail(struct fs_job *j) {
+void fs_job_fail(struct fs_job *j) {
     if (j->err.code == 0)
         fs_fail(&j->err, -j->r);
     bool streams = job_streams(j);
@@ -100,7 +100,7 @@ static void job_done(struct pool_job *p) {
     j->state = FS_JOB_PAUSED;
     j->pause = false;
     if (j->call != NULL && j->r < 0)
-        job_fail(j);
+        fs_job_fail(j);
     else if (j->call != NULL && j->r > 0)
         job_again(j);
     else if (j->call != NULL)

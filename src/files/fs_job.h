@@ -56,8 +56,17 @@ struct fs_job {
     void (*release)(struct fs_job *j);
 };
 
+/* Sets the functions of a job that is zero or partly set. */
+static inline void fs_job_init(struct fs_job *j, int (*work)(struct fs_job *j),
+                               void (*finish)(struct fs_job *j),
+                               void (*release)(struct fs_job *j)) {
+    j->work = work;
+    j->finish = finish;
+    j->release = release;
+}
+
 /*
- * Defers the call for the job, whose functions are set (the rest is zero), and queues it.
+ * Defers the call for the job, whose functions are set, and queues it.
  * RPC_LATER, or RPC_ERROR with e set and the job released. fs_job_keep() does not queue it yet.
  */
 enum rpc_outcome fs_job_start(struct fs_conn *f, struct fs_job *j, struct rpc_call *c,
@@ -69,6 +78,9 @@ void fs_job_queue(struct fs_job *j);
 
 /* A `finish`: answers the call with {}. */
 void fs_job_finish_empty(struct fs_job *j);
+
+/* Answers the call with j->err, or by j->r if that is not set. */
+void fs_job_fail(struct fs_job *j);
 
 /* Releases a paused job; its call, if it still has one, must have been answered. */
 void fs_job_free(struct fs_job *j);

@@ -198,9 +198,8 @@ enum rpc_outcome fs_ops_run(struct rpc_call *c, void *params, struct buf *result
     if (method != NULL)
         op->job.report = file_events_new(c, method, p->path.native, p->destination.native,
                                          data ? (int64_t)p->data.n : FILE_EVENTS_NO_BYTES);
-    op->job.work = confined > 0 ? op_confined_work : op_table[p->op].work;
-    op->job.finish = op_finish;
-    op->job.release = op_release;
+    fs_job_init(&op->job, confined > 0 ? op_confined_work : op_table[p->op].work, op_finish,
+                op_release);
     return fs_job_start(f, &op->job, c, e);
 }
 

@@ -147,17 +147,6 @@ static int fs_read_add_room(struct fs_read *r, uint64_t want) {
     return 0;
 }
 
-/* An answer that cannot be given for lack of memory. */
-static void fs_read_no_memory(struct fs_read *r) {
-    struct rpc_call *c = steal_ptr(&r->job.call);
-    _cleanup_err_ struct err e = ERR_INIT;
-    fs_fail(&e, ENOMEM);
-    if (r->streaming)
-        rpc_stream_fail(c, r->job.cut, &e);
-    else
-        rpc_fail(c, &e);
-}
-
 static void fs_read_answer(struct fs_read *r) {
     struct rpc_call *c = steal_ptr(&r->job.call);
     struct buf *b = rpc_result_begin(c);
@@ -178,22 +167,13 @@ static void fs_read_on(struct fs_read *r) {
     if (r->streaming ? c->peer->conn->sendq.bytes > FS_AHEAD : !rpc_may_charge(c, more))
         return;
     rpc_charge(c, c->charged + more);
-    if (fs_read_add_room(r, want) < 0) {
-        fs_read_no_memory(r);
+    r->job.r = fs_read_add_room(r, want);
+    if (r->job.r == 0) {
+        fs_job_queue(&r->job);
+    } else {
+        fs_job_fail(&r->job);
         r->job.pause = false;
-        return;
     }
-    fs_job_queue(&r->job);
-}
-
-static void fs_read_finish(struct fs_job *j);
-
-/* Before a stream begins. */
-static void fs_read_begin_probe(struct fs_read *r) {
-    r->end = r->at;
-    r->job.work = fs_read_probe;
-    r->job.finish = fs_read_finish;
-    fs_job_queue(&r->job);
 }
 
 /* Hands on what was read. */
@@ -211,7 +191,9 @@ static void fs_read_pass(struct fs_read *r) {
     } else if (r->at < FS_FIRST_BYTES) {
         fs_read_on(r);
     } else if (!r->probed) {
-        fs_read_begin_probe(r);
+        r->end = r->at;
+        r->job.work = fs_read_probe;
+        fs_job_queue(&r->job);
     } else if (rpc_stream_begin(c, STR_LIT(FS_READ_BEFORE), r->chain)) {
         r->chain = NULL;
         r->streaming = true;
@@ -252,8 +234,8 @@ static void fs_read_room(struct rpc_call *c) {
 static void fs_read_opened(struct fs_job *j) {
     struct fs_read *r = container_of(j, struct fs_read, job);
     if (r->file.size > r->limit) {
-        fs_read_too_large(r->limit, &j->err);
-        rpc_fail(steal_ptr(&j->call), &j->err);
+        j->r = fs_read_too_large(r->limit, &j->err);
+        fs_job_fail(j);
         return;
     }
     j->target = (struct fs_job_target){.site = r->file.site};
@@ -308,9 +290,7 @@ enum rpc_outcome fs_read_run(struct rpc_call *c, void *params, struct buf *resul
     r->limit = limit;
     r->file = file;
     r->job.target = (struct fs_job_target){.path = {r->path}, .nofollow = !r->follow};
-    r->job.work = fs_read_open;
-    r->job.finish = fs_read_opened;
-    r->job.release = fs_read_release;
+    fs_job_init(&r->job, fs_read_open, fs_read_opened, fs_read_release);
     r->job.cut = FS_READ_CUT;
     if (fs_job_keep(f, &r->job, c, e) < 0)
         return RPC_ERROR;

@@ -201,6 +201,9 @@ static int atomic_begin(struct fs_atomic *a, const struct fs_write *w, const str
     a->readable = openat(a->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (a->readable < 0 && errno != EACCES)
         return fs_fail(e, errno);
+    a->name_copy = strdup(a->name); /* the path is the caller's */
+    if (a->name_copy == NULL)
+        return fs_fail(e, ENOMEM);
     a->fd = atomic_create(a);
     return a->fd < 0 ? fs_fail(e, -a->fd) : 0;
 }
@@ -218,22 +221,9 @@ int fs_atomic_begin(const struct fs_write *w, const struct fs_place *at, struct 
         atomic_free(a);
         return r;
     }
-    a->name_copy = strdup(a->name); /* the path is the caller's */
-    if (a->name_copy == NULL) {
-        fs_atomic_abort(a);
-        return fs_fail(e, ENOMEM);
-    }
     *out = a;
     *fd = a->fd;
     return 0;
-}
-
-/* Gives the file the old one's attributes, and brings it to disk. 0 or -errno with e set. */
-static int atomic_dress(const struct fs_atomic *a, struct err *e) {
-    int r = a->exists ? fs_attrs_apply(a->fd, &a->old) : 0;
-    if (r == 0 && fsync(a->fd) < 0)
-        r = -errno;
-    return fs_fail_check(e, r);
 }
 
 /*
@@ -265,9 +255,12 @@ static int atomic_look_again(struct fs_atomic *a, struct err *e) {
 static int atomic_rename(struct fs_atomic *a, struct err *e) {
     int r = atomic_look_again(a, e);
     for (int i = 0; r >= 0 && i < ATOMIC_ROUNDS; i++) {
-        r = atomic_dress(a, e);
-        if (r == 0)
-            r = atomic_look_again(a, e);
+        r = a->exists ? fs_attrs_apply(a->fd, &a->old) : 0;
+        if (r == 0 && fsync(a->fd) < 0)
+            r = -errno;
+        if (r < 0)
+            return fs_fail(e, -r);
+        r = atomic_look_again(a, e);
         if (r != 0)
             continue;
         r = fs_rename_at(a->dir, a->temp, a->dir, a->name_copy, a->exists);

@@ -153,24 +153,23 @@ static int attrs_find(int fd, struct attrs_source *s) {
     return errno == ENOENT || errno == EACCES ? -EBADF : 0;
 }
 
-int fs_attrs_read_acl(int fd, struct buf *acl) {
+/* Reads the access list, and the others unless that is NULL. */
+static int attrs_read(int fd, struct buf *acl, struct buf *others) {
     struct attrs_source s;
     acl->len = 0;
     int r = attrs_find(fd, &s);
     if (r == 0)
         r = attrs_put_value(&s, FS_ATTRS_ACL, false, acl);
-    return MIN(r, 0);
+    return r < 0 || others == NULL ? MIN(r, 0) : attrs_read_others(&s, others);
+}
+
+int fs_attrs_read_acl(int fd, struct buf *acl) {
+    return attrs_read(fd, acl, NULL);
 }
 
 int fs_attrs_read(int fd, struct fs_attrs *a) {
-    struct attrs_source s;
     a->others.len = 0;
-    if (fstat(fd, &a->st) < 0)
-        return -errno;
-    int r = fs_attrs_read_acl(fd, &a->acl);
-    if (r == 0)
-        r = attrs_find(fd, &s);
-    return r < 0 ? r : attrs_read_others(&s, &a->others);
+    return fstat(fd, &a->st) < 0 ? -errno : attrs_read(fd, &a->acl, &a->others);
 }
 
 /* -- giving -- */

@@ -44,10 +44,6 @@ static int run_enter(struct run *run, enum fs_need need, bool leaf, struct err *
                     &run->at, e);
 }
 
-static struct fs_ops_check run_check(const struct run *run) {
-    return (struct fs_ops_check){.ask = run->g->check, .arg = run->g->arg};
-}
-
 /* -- opening -- */
 
 /* What may be had: handles are for regular files; what is written whole is no pipe. */
@@ -153,7 +149,7 @@ static int run_walk(const struct fs_call *c, struct buf *result, struct err *e) 
 
 static int run_mkdir(struct run *run, struct err *e) {
     const struct fs_call *c = run->c;
-    const struct fs_ops_check check = run_check(run);
+    const struct fs_ops_check check = {run->g->check, run->g->arg};
     if (strcmp(c->path, "/") == 0)
         return fs_mkdir(c->path, c->recursive, c->follow, e);
     int r = run_enter(run, FS_MAKES, c->recursive, e);
@@ -167,7 +163,7 @@ static int run_mkdir(struct run *run, struct err *e) {
 
 static int run_remove(struct run *run, struct err *e) {
     const struct fs_call *c = run->c;
-    const struct fs_ops_check check = run_check(run);
+    const struct fs_ops_check check = {run->g->check, run->g->arg};
     struct fs_remove remove = {
         .path = c->path, .recursive = c->recursive, .force = c->force, .follow = c->follow};
     if (c->recursive && !c->follow) /* nothing is removed */
@@ -189,36 +185,37 @@ static int run_remove(struct run *run, struct err *e) {
 /* Lets both ends of a copy pass. */
 static int run_enter_copy(struct run *run, struct err *e) {
     const struct fs_call *c = run->c;
-    int r = run_pass(run, (struct fs_call_path){.need = FS_READS, .path = c->path, .follow = true},
-                     &run->at, e);
-    mode_t mode = run->at.mode;
-    if (r == 0 && mode == 0)
-        r = fs_fail(e, ENOENT);
-    if (r == 0 && S_ISREG(mode) &&
-        faccessat(run->at.dir, fs_place_name(&run->at), R_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) < 0)
-        r = fs_fail(e, errno); /* before anything is said about the destination */
+    const struct fs_call_path from = {.need = FS_READS, .path = c->path, .follow = true};
+    int r = run_pass(run, from, &run->at, e);
     if (r < 0)
         return r;
+    mode_t mode = run->at.mode;
     bool dir = S_ISDIR(mode), link = S_ISLNK(mode);
+    if (mode == 0)
+        return fs_fail(e, ENOENT);
+    if (S_ISREG(mode) &&
+        faccessat(run->at.dir, fs_place_name(&run->at), R_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) < 0)
+        return fs_fail(e, errno);        /* before anything is said about the destination */
     if (!dir && !link && !S_ISREG(mode)) /* wherever it is to go */
         return fs_fail_as(e, FS_FAIL_COPY_KIND);
-    enum fs_need need = dir ? FS_MAKES : link ? FS_GETS : FS_CHANGES;
-    if (!dir || c->recursive)
-        r = run_pass(run,
-                     (struct fs_call_path){.need = need,
-                                           .path = c->destination,
-                                           .follow = true,
-                                           .leaf = !link,
-                                           .parents = dir},
-                     &run->to, e);
-    if (r == 0 && dir && c->recursive && run->to.mode != 0 && !S_ISDIR(run->to.mode))
-        r = fs_fail(e, EEXIST);
+    if (dir && !c->recursive) /* fs_copy() refuses it */
+        return 0;
+    const struct fs_call_path to = {.need = dir    ? FS_MAKES
+                                            : link ? FS_GETS
+                                                   : FS_CHANGES,
+                                    .path = c->destination,
+                                    .follow = true,
+                                    .leaf = !link,
+                                    .parents = dir};
+    r = run_pass(run, to, &run->to, e);
+    if (r == 0 && dir && run->to.mode != 0 && !S_ISDIR(run->to.mode))
+        return fs_fail(e, EEXIST);
     return r;
 }
 
 static int run_copy(struct run *run, struct err *e) {
     const struct fs_call *c = run->c;
-    const struct fs_ops_check check = run_check(run);
+    const struct fs_ops_check check = {run->g->check, run->g->arg};
     int r = run_enter_copy(run, e);
     if (r < 0)
         return r;

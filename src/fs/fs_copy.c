@@ -153,7 +153,7 @@ static int copy_entry(struct copy_tree *t, const struct fs_entry *entry, struct 
     if (type == DT_UNKNOWN) {
         if (fstatat(c.source_dir, c.source, &st, AT_SYMLINK_NOFOLLOW) < 0)
             return fs_fail(e, errno);
-        type = fs_list_type(st.st_mode);
+        type = FS_LIST_TYPE(st.st_mode);
     }
     bool there = false;
     int r = copy_ask(t, entry->name, type, &there);

@@ -30,7 +30,7 @@ static unsigned char dir_type(const struct dir_read *d, const struct fs_entry *e
         return DT_LNK;
     if (S_ISLNK(st.st_mode))
         return dir_type(d, &(struct fs_entry){entry->name, entry->n, DT_LNK});
-    return fs_list_type(st.st_mode);
+    return FS_LIST_TYPE(st.st_mode);
 }
 
 static int dir_put(struct dir_read *d, struct str name, unsigned char type) {

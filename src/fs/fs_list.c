@@ -33,10 +33,6 @@ static int list_fill(struct fs_list *l) {
     return n > 0;
 }
 
-static bool list_dots(const char *name) {
-    return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
-}
-
 int fs_list_next(struct fs_list *l, struct fs_entry *entry) {
     for (;;) {
         if (l->pos == l->len) {
@@ -47,7 +43,7 @@ int fs_list_next(struct fs_list *l, struct fs_entry *entry) {
         const struct dirent64 *d = (const void *)(l->buf + l->pos);
         l->pos += d->d_reclen;
         l->off = d->d_off;
-        if (list_dots(d->d_name))
+        if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
             continue;
         *entry = (struct fs_entry){d->d_name, strlen(d->d_name), d->d_type};
         return 1;
@@ -58,8 +54,4 @@ int fs_list_seek(struct fs_list *l, int64_t off) {
     l->pos = l->len = 0;
     l->off = off;
     return lseek(l->fd, off, SEEK_SET) < 0 ? -errno : 0;
-}
-
-unsigned char fs_list_type(mode_t mode) {
-    return (unsigned char)IFTODT(mode);
 }

@@ -42,4 +42,4 @@ MUST_CHECK int fs_list_next(struct fs_list *l, struct fs_entry *entry);
 MUST_CHECK int fs_list_seek(struct fs_list *l, int64_t off);
 
 /* The DT_... of a mode. */
-unsigned char fs_list_type(mode_t mode);
+#define FS_LIST_TYPE(mode) ((unsigned char)IFTODT(mode))

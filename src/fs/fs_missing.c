@@ -43,25 +43,18 @@ static bool missing_same_dir(const struct fs_missing *m, const struct fs_missing
     return d->n == n && memcmp(m->path[d->of], path, n) == 0;
 }
 
-static bool missing_has_dir(const struct fs_missing *m, const char *path, size_t n) {
-    for (size_t i = 0; i < m->dirs; i++) {
-        if (missing_same_dir(m, &m->dir[i], path, n))
-            return true;
-    }
-    return false;
-}
-
 /* Lists the directories above all paths, each after the one it lies in. */
 static int missing_list_dirs(struct fs_missing *m) {
     for (size_t i = 0; i < m->count; i++) {
         const char *path = m->path[i];
         for (const char *s = path; s != NULL; s = strchr(s + 1, '/')) {
-            size_t n = (size_t)(s - path);
-            if (missing_has_dir(m, path, n))
-                continue;
-            if (m->dirs == FS_MISSING_DIRS_MAX)
+            size_t n = (size_t)(s - path), k = 0;
+            while (k < m->dirs && !missing_same_dir(m, &m->dir[k], path, n))
+                k++;
+            if (k == FS_MISSING_DIRS_MAX)
                 return -E2BIG;
-            m->dir[m->dirs++] = (struct fs_missing_dir){.wd = -1, .of = i, .n = n};
+            if (k == m->dirs)
+                m->dir[m->dirs++] = (struct fs_missing_dir){.wd = -1, .of = i, .n = n};
         }
     }
     return 0;

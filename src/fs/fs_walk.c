@@ -101,13 +101,11 @@ static int walk_put_name_uri(struct buf *uri, struct str name) {
     if (walk_plain(name))
         return buf_put(uri, name.p, name.n);
     _cleanup_buf_ struct buf path = BUF_INIT(WALK_PATH_MAX), escaped = BUF_INIT(WALK_URI_MAX);
-    const struct str prefix = STR_LIT("/-/"), before = STR_LIT("file:///-/");
-    int r = buf_put(&path, prefix.p, prefix.n);
-    if (r == 0)
-        r = buf_put(&path, name.p, name.n);
+    const size_t before = strlen("file:///-/");
+    int r = buf_putf(&path, "/-/%.*s", (int)name.n, name.p);
     if (r == 0)
         r = uri_from_path(&escaped, buf_str(&path));
-    return r < 0 ? r : buf_put(uri, escaped.p + before.n, escaped.len - before.n);
+    return r < 0 ? r : buf_put(uri, escaped.p + before, escaped.len - before);
 }
 
 /* Sets w->uri to that of a name in the directory at hand. */
@@ -205,21 +203,13 @@ static int walk_enqueue(struct walk *w, size_t depth, const char *real) {
 static char *walk_real(const struct walk *w, struct str name, bool link) {
     if (link)
         return realpath(w->path.p, NULL);
-    const char *dir = w->first->real;
-    size_t n = strlen(dir);
-    n -= n == 1; /* "/" */
-    if (n + 1 + name.n >= PATH_MAX) {
+    const char *dir = w->first->real[1] != '\0' ? w->first->real : "";
+    char *real;
+    if (strlen(dir) + 1 + name.n >= PATH_MAX) {
         errno = ENAMETOOLONG;
         return NULL;
     }
-    char *real = malloc(n + 1 + name.n + 1);
-    if (real != NULL) {
-        char *p = mempcpy(real, dir, n);
-        *p++ = '/';
-        p = mempcpy(p, name.p, name.n);
-        *p = '\0';
-    }
-    return real;
+    return asprintf(&real, "%s/%s", dir, name.p) < 0 ? NULL : real;
 }
 
 /* A directory was found: lists it, and has it read if it is to be. */
@@ -295,7 +285,7 @@ static int walk_look(const struct walk *w, const char *name, enum walk_kind *kin
     struct stat st;
     if (fstatat(w->list.fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
-    *kind = walk_kind_of(fs_list_type(st.st_mode));
+    *kind = walk_kind_of(FS_LIST_TYPE(st.st_mode));
     return S_ISLNK(st.st_mode) ? walk_link_kind(w, name, kind) : 0;
 }
 
@@ -429,16 +419,6 @@ int fs_walk_check(const struct fs_walk *a, struct err *e) {
     return fs_fail_as(e, FS_FAIL_WALK_LIMITS);
 }
 
-static void walk_fini(struct walk *w) {
-    util_close_fd(&w->root);
-    fs_list_fini(&w->list);
-    fs_walk_names_fini(&w->names);
-    hash_fini(&w->claims);
-    arena_fini(&w->arena);
-    buf_fini(&w->uri);
-    buf_fini(&w->path);
-}
-
 int fs_walk(const struct fs_walk *args, const atomic_bool *stop, const struct fs_sink *sink,
             struct err *e) {
     int r = fs_walk_check(args, e);
@@ -457,6 +437,12 @@ int fs_walk(const struct fs_walk *args, const atomic_bool *stop, const struct fs
     fs_walk_names_init(&w.names);
     hash_init(&w.claims);
     r = walk_all(&w);
-    walk_fini(&w);
+    util_close_fd(&w.root);
+    fs_list_fini(&w.list);
+    fs_walk_names_fini(&w.names);
+    hash_fini(&w.claims);
+    arena_fini(&w.arena);
+    buf_fini(&w.uri);
+    buf_fini(&w.path);
     return fs_fail_check(e, r);
 }

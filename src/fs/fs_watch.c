@@ -222,18 +222,12 @@ static void watch_enter(struct fs_watch_dir *parent, struct str name) {
         watch_overflow(w);
 }
 
-/* The top was removed, moved or unmounted: the last that its watch tells. */
-static void watch_end(struct fs_watch_dir *top, bool exists) {
-    struct fs_watch *w = top->watch;
-    watch_changed(w, str_of(w->root));
-    watch_tree_free(top, exists);
-}
-
 /* An event of a directory itself. */
 static void watch_on_self(struct fs_watch_dir *d, uint32_t mask) {
     bool top = d->parent == NULL;
     if (top && (mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED)) != 0) {
-        watch_end(d, (mask & IN_MOVE_SELF) != 0);
+        watch_changed(d->watch, str_of(d->watch->root)); /* the last that its watch tells */
+        watch_tree_free(d, (mask & IN_MOVE_SELF) != 0);
         return;
     }
     if ((mask & (IN_ATTRIB | IN_UNMOUNT)) != 0 && !(top && d->watch->leaf != NULL))
