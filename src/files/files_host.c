@@ -30,7 +30,7 @@ static void closer_work(struct pool_job *p) {
 static void closer_done(struct pool_job *p) {
     struct closer *c = container_of(p, struct closer, job);
     if (p->refused)
-        pool_submit(c->pool, p); /* its file system hangs: it may come back */
+        pool_submit(c->pool, p); /* its file system hangs, but may come back */
     else
         free(c);
 }

@@ -1,5 +1,5 @@
 #pragma once
-/* What the file methods of all connections share. One per server. */
+/* State that the file methods of all connections share. One per server. */
 
 #include "base/list.h"
 #include "fs/fs_devices.h"
@@ -14,26 +14,26 @@ struct files_host {
     struct process_host *processes;
     struct ops *ops;
     size_t lanes;                 /* requests of a connection that run side by side */
-    struct fs_devices devices;    /* what calls have learned of the file systems */
-    struct loop_timer trim_timer; /* running: large buffers are given back soon */
+    struct fs_devices devices;    /* which mounts answer without waiting */
+    struct loop_timer trim_timer; /* running: gives back large buffers soon */
     struct list helpers; /* struct fs_helper of all sessions, the least recently used first */
     size_t helper_count;
-    size_t helpers_alive; /* that were started and have not died yet */
+    size_t helpers_alive; /* started, and not dead yet */
 };
 
-/* The members above `devices` are the caller's to set first. */
+/* The caller sets the members above `devices` first. */
 void files_host_init(struct files_host *h);
 void files_host_fini(struct files_host *h);
 
-/* That of the call's server. */
+/* The host of the call's server. */
 static inline struct files_host *files_host_of(const struct rpc_call *c) {
     return ((struct session *)c->peer->user)->host->files;
 }
 
-/* Closes a descriptor in a thread: that may block. */
+/* Closes a descriptor in a thread, since close() may block. */
 void files_host_close(struct files_host *h, int fd);
 
-/* Hooks of struct process_hooks: handles and calls go with the connection, helpers with the
+/* Hooks of struct process_hooks: handles and calls end with the connection, helpers with the
  * session. */
 void files_host_detached(struct session *s);
 void files_host_ended(struct session *s);

@@ -9,12 +9,12 @@
 #include "files/fs_handle.h"
 #include "files/fs_params.h"
 
-#define FS_QUICK_MAX 65536        /* bytes of a file that fs/readFile reads in the loop's thread */
+#define FS_QUICK_MAX 65536        /* bytes that fs/readFile reads in the loop's thread */
 #define FS_CHUNK 1048575          /* bytes of a file read and encoded at a time: a multiple of 3 */
 #define FS_FIRST_BYTES (4u << 20) /* bytes of a file read before an answer begins */
 #define FS_PROBE (32u << 20)      /* bytes of a file probed at a time */
 #define FS_AHEAD (2u << 20)       /* bytes queued below which the next chunk is read */
-#define FS_TRIM_MS 2000           /* after which memory kept for chunks is given back */
+#define FS_TRIM_MS 2000           /* until the memory of chunks is given back */
 
 typedef enum rpc_outcome fs_run(struct rpc_call *c, void *params, struct buf *result,
                                 struct err *e);
@@ -32,11 +32,11 @@ fs_run fs_ops_write_file_run, fs_ops_get_metadata_run, fs_ops_walk_run;
 MUST_CHECK int fs_ops_check(const struct fs_params *p, bool write, struct err *e);
 
 /*
- * Reads n bytes at `offset` and encodes them at the end of seg, which has room. Bytes read, less
- * than n only at the end of the file, or -errno. Without `wait` -EAGAIN when it would have to.
+ * Reads n bytes at `offset` and encodes them at the end of seg, which has room. Bytes read, fewer
+ * than n only at the end of the file, or -errno. Without `wait` it never waits: -EAGAIN instead.
  */
 MUST_CHECK ssize_t fs_read_encoded(const struct fs_file *f, uint64_t offset, size_t n, bool wait,
                                    struct sendq_seg *seg);
 
-/* Memory for chunks is in use: gives back later what the pool keeps of it. */
+/* Memory for chunks is in use: has the pool give back later what it keeps. */
 void fs_read_used_blocks(struct files_host *host);

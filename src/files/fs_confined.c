@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-/* The plan of the params' profile. */
+/* Plans what the params' profile asks for. 0 or -errno with e set. */
 static int confined_plan(const struct files_host *host, const struct fs_params *p, struct arena *a,
                          struct plan *plan, struct err *e) {
     char cwd[PATH_MAX];
@@ -107,7 +107,7 @@ int fs_confined_run(struct fs_confined *x, struct buf *result, struct err *e) {
     return MIN(r, 1);
 }
 
-/* What came must be what was asked for: a file, opened so. */
+/* Checks that the helper sent a file of the right kind, opened as asked. 0 or -EIO. */
 static int confined_check(const struct fs_confined *x, int fd, struct statx *st) {
     int flags = fd < 0 ? -1 : fcntl(fd, F_GETFL);
     if (flags < 0 || (flags & O_PATH) || fs_statx(fd, "", AT_EMPTY_PATH, st) < 0)

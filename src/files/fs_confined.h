@@ -5,8 +5,8 @@
 #include "files/fs_helper.h"
 #include "files/fs_params.h"
 
-#define FS_CONFINED_TRIES 4     /* times that a helper may turn out to be useless */
-#define FS_CONFINED_RETIRED 256 /* times that it may have ended for another */
+#define FS_CONFINED_TRIES 4     /* helpers that may prove useless during one call */
+#define FS_CONFINED_RETIRED 256 /* helpers that may end to make room for others */
 
 struct fs_confined {
     struct fs_helper *helper; /* NULL: the call is not confined */
@@ -14,7 +14,7 @@ struct fs_confined {
     int data;                 /* memfd, owned; -1: none */
     enum fs_call_op op;
     unsigned tries, retired;
-    bool write; /* the file is opened to be written */
+    bool write; /* the helper opens a file to be written */
 };
 
 /* Prepares the call of `op` with these params. 0, or -errno with e set and nothing left behind. */
@@ -29,7 +29,7 @@ void fs_confined_fini(struct fs_confined *x);
 MUST_CHECK int fs_confined_run(struct fs_confined *x, struct buf *result, struct err *e);
 MUST_CHECK int fs_confined_open(struct fs_confined *x, struct fs_file *f, struct err *e);
 
-/* For atomic writes, in a thread: the data goes along. 0 or -errno with e set. */
+/* In a thread, for atomic writes: sends the data along. 0 or -errno with e set. */
 MUST_CHECK int fs_confined_attach(struct fs_confined *x, struct str data, struct err *e);
 
 /* Starts the helper, or another one in its place. 0 or -errno with e set. */

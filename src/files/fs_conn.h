@@ -1,6 +1,6 @@
 #pragma once
 /*
- * What a connection has of the file system: calls (fs_job.h), open handles (fs_handle.h) and
+ * The file system state of a connection: calls (fs_job.h), open handles (fs_handle.h) and
  * watches (fs_watch_api.h). All of it ends with the connection: handles are closed, calls not begun
  * are dropped, and those that run end unheard.
  */
@@ -18,7 +18,7 @@ struct fs_conn {
     struct fs_watch_conn watch;
 };
 
-/* That of the call's connection, made when first asked for. NULL with e set. */
+/* Returns the state of the call's connection, made on the first call. NULL with e set. */
 struct fs_conn *fs_conn_get(struct rpc_call *c, struct err *e);
 
 /* The connection is gone; NULL is harmless. */

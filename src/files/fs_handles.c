@@ -13,7 +13,7 @@ static int handles_check_id(struct str id, struct err *e) {
                    FS_HANDLE_ID_MAX);
 }
 
-/* The handle that a request names, opened. NULL with e set. */
+/* Finds the open handle that a request names. NULL with e set. */
 static struct fs_handle *handles_find(struct rpc_call *c, struct str id, struct err *e) {
     struct fs_conn *f = fs_conn_get(c, e);
     struct fs_handle *h = f != NULL ? fs_handle_find(f, id) : NULL;
@@ -46,7 +46,7 @@ static void open_finish(struct fs_job *j) {
     struct rpc_call *c = steal_ptr(&j->call);
     j->held->file = o->file;
     o->file = FS_FILE_NONE;
-    if (j->report != NULL) { /* told now, and again with what was written */
+    if (j->report != NULL) { /* logged now, and at its end with the bytes written */
         file_events_tell(j->report, NULL);
         file_events_turn(j->report, "fs/close");
         j->held->report = steal_ptr(&j->report);
@@ -60,7 +60,7 @@ static void open_release(struct fs_job *j) {
     struct handle_open *o = container_of(j, struct handle_open, job);
     if (j->held->file.fd < 0 && j->held->conn != NULL) /* it could not be opened */
         fs_handle_drop(j->held);
-    if (o->file.fd >= 0) /* nobody is there to have it */
+    if (o->file.fd >= 0) /* the client is gone */
         files_host_close(j->host, o->file.fd);
     free(o->path);
     free(o);
@@ -115,7 +115,7 @@ enum rpc_outcome fs_handles_open_run(struct rpc_call *c, void *params, struct bu
 
 struct read_block {
     struct fs_job job;
-    struct fs_file file; /* of the handle, which is held */
+    struct fs_file file; /* borrowed from the handle, which is held */
     uint64_t offset;
     size_t len, got;
     struct sendq_seg *seg; /* owned */
@@ -128,14 +128,14 @@ static int read_block_work(struct fs_job *j) {
     return (int)MIN(n, 0);
 }
 
-/* The result with `got` bytes, encoded in seg. */
+/* Writes the result around the bytes that seg has encoded. */
 static void read_block_put(struct rpc_call *c, struct buf *result, struct sendq_seg *seg,
                            bool eof) {
     int r = buf_putz(result, "{\"chunk\":\"");
     rpc_result_blob(c, seg);
     if (r == 0)
         r = buf_putz(result, eof ? "\",\"eof\":true}" : "\",\"eof\":false}");
-    (void)r; /* the buffer holds that much, always */
+    (void)r; /* the buffer always has that much room */
 }
 
 static void read_block_finish(struct fs_job *j) {
@@ -147,7 +147,7 @@ static void read_block_finish(struct fs_job *j) {
 
 static void read_block_release(struct fs_job *j) {
     struct read_block *b = container_of(j, struct read_block, job);
-    /* A handle that cannot be read is of no more use. */
+    /* A read error ends the handle. */
     if (j->r < 0 && !j->job.refused && j->held->conn != NULL)
         fs_handle_drop(j->held);
     sendq_seg_free(&j->host->conns->pool, b->seg);
@@ -199,7 +199,7 @@ enum rpc_outcome fs_handles_read_block_run(struct rpc_call *c, void *params, str
 
 struct write_block {
     struct fs_job job;
-    int fd; /* of the handle, which is held */
+    int fd; /* borrowed from the handle, which is held */
     uint64_t offset;
     struct buf memory; /* that holds the data */
     const void *data;

@@ -30,13 +30,13 @@ struct fs_helper {
 
     int (*report)(int channel, struct err *e);
     _Atomic int channel; /* set once, when it is started */
-    atomic_bool broken;  /* it is of no more use */
-    atomic_bool retired; /* it has ended for another */
+    atomic_bool broken;  /* it is useless */
+    atomic_bool retired; /* it ended to make room */
     atomic_bool looked;  /* `places` is set: it may be started */
 
-    pthread_mutex_t lock;     /* of threads, for what follows and a whole exchange */
+    pthread_mutex_t lock;     /* held by a thread for an exchange; guards what follows */
     bool running;             /* it has reported */
-    struct fs_places *places; /* for which it was started; NULL: not looked yet */
+    struct fs_places *places; /* as seen at its start; NULL: not looked yet */
 };
 
 /* -- life -- */
@@ -69,7 +69,7 @@ static void helper_end(struct fs_helper *h) {
     h->session = NULL;
     loop_timer_del(h->host->loop, &h->idle);
     if (h->channel >= 0)
-        shutdown(h->channel, SHUT_RDWR); /* whoever waits for an answer gets none */
+        shutdown(h->channel, SHUT_RDWR); /* wakes the thread that waits for an answer */
     if (h->started)
         child_kill(&h->child, false);
     helper_free_unused(h);
@@ -122,7 +122,7 @@ static struct fs_helper *helper_use(struct fs_helper *h) {
     return h;
 }
 
-/* Ends it unless it is making a call: those that are about to ask it will renew it. */
+/* Ends it unless it is making a call; threads about to ask it will renew it. */
 static bool helper_retire(struct fs_helper *h) {
     if (pthread_mutex_trylock(&h->lock) != 0)
         return false;
@@ -132,7 +132,7 @@ static bool helper_retire(struct fs_helper *h) {
     return true;
 }
 
-/* Ends the least recently used one that nobody uses, or else that is making no call. */
+/* Ends the least recently used one without references, or else without a running call. */
 static bool helper_retire_one(struct list *helpers, size_t node_offset) {
     for (int used = 0; used < 2; used++) {
         list_for_each(n, helpers) {
@@ -144,7 +144,7 @@ static bool helper_retire_one(struct list *helpers, size_t node_offset) {
     return false;
 }
 
-/* Makes room for one more, if that is possible: what is making a call goes on. */
+/* Makes room for one more. False: all are making calls. */
 static bool helper_make_room(struct session *s) {
     struct files_host *host = s->host->files;
     if (s->helper_count >= FS_HELPERS_MAX &&
@@ -246,7 +246,7 @@ int fs_helper_distrust(struct fs_helper *h, struct err *e) {
     return helper_fail(h, "a bad answer", e);
 }
 
-/* Waits for the word that it runs. 0 or -errno with e set. */
+/* Waits until it reports that it runs. 0 or -errno with e set. */
 static int helper_await(struct fs_helper *h, struct err *e) {
     struct pollfd p = {.fd = h->channel, .events = POLLIN};
     int r = 0;
@@ -261,7 +261,7 @@ static int helper_await(struct fs_helper *h, struct err *e) {
     return MIN(r, 0);
 }
 
-/* Puts what a memfd holds into the reply. */
+/* Copies the contents of a memfd to the reply. */
 static int helper_read_memfd(struct fs_helper *h, int fd, struct fs_helper_reply *reply,
                              struct err *e) {
     struct stat st;
@@ -293,13 +293,13 @@ static int helper_take(struct fs_helper *h, const struct fs_call_answer *a, int 
 static int helper_exchange(struct fs_helper *h, struct str call, int data,
                            struct fs_helper_reply *reply, struct err *e) {
     const size_t most = sizeof(struct fs_call_head) + FS_CALL_INLINE_MAX;
-    _cleanup_free_ char *packet = malloc(most); /* first: what is sent must be heard */
+    _cleanup_free_ char *packet = malloc(most); /* before sending: an answer will come */
     _cleanup_close_ int fd = -1;
     struct fs_call_answer answer;
     if (packet == NULL)
         return fs_fail(e, ENOMEM);
     if (fdpass_send(h->channel, call, (struct str){"", 0}, data) < 0) {
-        h->broken = true; /* it has ended, and knows nothing of this call */
+        h->broken = true; /* it ended before it saw this call */
         return FS_HELPER_RENEW;
     }
     ssize_t n = fdpass_receive(h->channel, packet, most, 0, &fd);
@@ -312,7 +312,7 @@ static int helper_exchange(struct fs_helper *h, struct str call, int data,
     return helper_take(h, &answer, &fd, reply, e);
 }
 
-/* With the lock held. */
+/* Needs the lock. */
 static int helper_call(struct fs_helper *h, struct str call, int data,
                        struct fs_helper_reply *reply, struct err *e) {
     if (h->retired)

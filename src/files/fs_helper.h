@@ -1,17 +1,17 @@
 #pragma once
 /*
- * Helpers that make file calls in a sandbox: processes of their own, started on demand and kept
- * for the calls that follow. One for each policy of a session, at most FS_HELPERS_MAX of them and
- * FS_HELPERS_TOTAL of all sessions: the one used least recently, of those that make no call, ends
- * for another. They end when nobody has used them for FS_HELPER_IDLE_MS, and with their session.
+ * Helpers make file calls in a sandbox. They are processes, started on demand and kept for later
+ * calls. A session has one per policy, at most FS_HELPERS_MAX, and all sessions FS_HELPERS_TOTAL:
+ * to make room, the least recently used one that makes no call ends. A helper also ends after
+ * FS_HELPER_IDLE_MS without a call, and with its session.
  *
- * A helper makes one call at a time; the thread of the pool that asks it waits for the answer. What
- * is on disk where the policy's paths lead is looked at before a helper is started and before every
- * call (confine/fs_places.h). When that has changed another one takes its place, so that it answers
- * as a fresh one would.
+ * A helper makes one call at a time; the thread that asks it waits for the answer. Before each call
+ * the thread compares what is on disk at the policy's paths (confine/fs_places.h) with what was
+ * there at the start. After a change another helper takes its place, so that every answer is that
+ * of a fresh one.
  *
- * What a helper says is not trusted: it handles what others have put on disk, and might have been
- * taken over by that. Its answers are checked, and it has nothing of the server's but its channel.
+ * The server does not trust a helper: a hostile file may have taken it over. The server checks its
+ * answers, and gives it no descriptor but its channel.
  */
 
 #include "fs/fs_call.h"
@@ -22,30 +22,30 @@
 
 #define FS_HELPERS_MAX 8
 #define FS_HELPERS_TOTAL 256                    /* of all sessions */
-#define FS_HELPERS_ALIVE (2 * FS_HELPERS_TOTAL) /* with those that are ending; then -EAGAIN */
+#define FS_HELPERS_ALIVE (2 * FS_HELPERS_TOTAL) /* ending ones included; then -EAGAIN */
 #define FS_HELPER_IDLE_MS 60000
 
 struct fs_helper;
 
-/* The helper of the session for the plan, not necessarily started; used by the caller from now on.
+/* Returns the session's helper for the plan, maybe not started, with a reference for the caller.
  * NULL with e set. */
 struct fs_helper *fs_helper_get(struct session *s, const struct plan *p, struct err *e);
 
 /*
- * One in the place of h, which has become useless and still is the caller's to give back: h ends,
- * unless it has. NULL with e set.
+ * Ends h, which is useless, and returns a helper in its place, with a reference. The caller still
+ * gives back that of h. NULL with e set.
  */
 struct fs_helper *fs_helper_renew(struct session *s, struct fs_helper *h, struct err *e);
 
-/* Whether another must take its place. */
+/* Whether another must take its place (fs_helper_renew()). */
 bool fs_helper_is_useless(const struct fs_helper *h);
 
-/* Starts it, if that is what the last call asked for. 0, or -errno with e set. */
+/* Starts it if the last call said FS_HELPER_START. 0 or -errno with e set. */
 MUST_CHECK int fs_helper_start(struct fs_helper *h, struct err *e);
 
 void fs_helper_unref(struct fs_helper *h);
 
-/* Ends all of a session. */
+/* Ends all helpers of a session. */
 void fs_helper_end_all(struct session *s);
 
 /* -- in a thread -- */
@@ -57,17 +57,17 @@ struct fs_helper_reply {
 
 enum fs_helper_outcome {
     FS_HELPER_DONE,
-    FS_HELPER_START,   /* it is to be started first (fs_helper_start()) */
-    FS_HELPER_RENEW,   /* it is useless: another must take its place (fs_helper_renew()) */
-    FS_HELPER_RETIRED, /* the same, but nothing is wrong: another was in need of its place */
+    FS_HELPER_START,   /* start it first (fs_helper_start()) */
+    FS_HELPER_RENEW,   /* it is useless (fs_helper_renew()) */
+    FS_HELPER_RETIRED, /* it ended to make room (fs_helper_renew()) */
 };
 
 /*
- * Makes a call, encoded; `data` is a memfd or -1. An outcome, or -errno with e set: an error of the
- * call, or one of the helper, which is of no use any more then.
+ * Makes an encoded call; `data` is a memfd or -1. An outcome, or -errno with e set: the call or the
+ * helper failed; such a helper is useless.
  */
 MUST_CHECK int fs_helper_call(struct fs_helper *h, struct str call, int data,
                               struct fs_helper_reply *reply, struct err *e);
 
-/* Its reply was no result of that call: the helper is of no use any more. Returns -EIO, e set. */
+/* Its reply was no result of that call, so it is useless. Returns -EIO with e set. */
 int fs_helper_distrust(struct fs_helper *h, struct err *e);

@@ -22,7 +22,7 @@ struct missing_watch {
     struct list node; /* in conn->missing_all */
     struct files_host *host;
     struct fs_watch_conn *conn; /* NULL: gone */
-    struct rpc_call *call;      /* kept while it is set up; NULL: nobody waits */
+    struct rpc_call *call;      /* deferred while it is set up; NULL: nobody waits */
     bool running;               /* the job is with the pool */
     uint64_t id;
     struct fs_missing m;
@@ -44,7 +44,7 @@ static void missing_free(struct missing_watch *w) {
     free(w);
 }
 
-/* The watch is over; if it is still being set up, its job frees it. */
+/* Ends the watch. While it is being set up, its job will free it. */
 static void missing_end(struct missing_watch *w) {
     if (w->conn != NULL && w->conn->missing == w)
         w->conn->missing = NULL;
@@ -104,7 +104,7 @@ static void missing_work(struct pool_job *j) {
         w->r = fs_missing_open(&w->m);
 }
 
-/* The events come after the answer, because they are read in a later turn of the loop. */
+/* Events follow the answer, because a later turn of the loop reads them. */
 static bool missing_begin(struct missing_watch *w) {
     if (w->conn == NULL || w->conn->missing != w || w->r < 0)
         return false;
@@ -146,7 +146,7 @@ struct missing_params {
     uint64_t id;
     const struct json_node *missing;
     const struct json_node *present; /* NULL: none */
-    bool foreign;                    /* a path that this host cannot have */
+    bool foreign;                    /* one path cannot exist on this host */
 };
 
 static int missing_check_uri(const struct json_node *v, bool *foreign, struct err *e) {

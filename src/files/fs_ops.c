@@ -1,4 +1,4 @@
-/* The fs methods that are one call: it runs in a thread, its result is the answer. */
+/* The fs methods that are one call, made in a thread. */
 #include "base/uri.h"
 #include "fs/fs_copy.h"
 #include "fs/fs_dir.h"
@@ -15,11 +15,11 @@
 
 struct op {
     struct fs_job job;
-    struct fs_params params; /* what it owns of the request: paths, data */
+    struct fs_params params; /* owns the paths and data of the request */
     struct buf result;       /* empty: the answer is {} */
 };
 
-/* A call that changes something is not left half done because nobody waits for the answer. */
+/* Finishes a change even if nobody waits for the answer any more. */
 static const atomic_bool op_never;
 
 static struct op *op_of(struct fs_job *j) {
@@ -60,7 +60,7 @@ static struct fs_write op_write(const struct fs_params *p) {
                              .atomic = p->atomic};
 }
 
-/* In a sandbox: a file is opened there and written here; other data goes along with the call. */
+/* The helper opens a file, which is written here; other data goes along with the call. */
 static int op_confined_work(struct fs_job *j) {
     struct op *op = op_of(j);
     struct fs_write w = op_write(&op->params);
@@ -159,7 +159,7 @@ static const struct {
 
 /* -- the methods -- */
 
-/* Makes the params' memory that of the operation. */
+/* Moves the params' memory to the operation. */
 static void op_take_params(struct op *op, struct fs_params *p) {
     op->params = *p;
     op->params.profile = NULL;

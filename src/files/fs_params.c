@@ -8,7 +8,7 @@
 
 #define FS_PERMISSIONS_MAX 07777
 
-/* Whether a text is a path that this host cannot have. */
+/* Whether uri_to_path() failed because this host cannot have the path. */
 static bool params_is_foreign(int r, const struct err *e) {
     return r < 0 && e->code == ERR_INVALID_REQUEST;
 }
@@ -54,11 +54,11 @@ static int params_check_mode(const struct json_node *v, struct err *e) {
     PARAM_OPT_CHECKED(fs_params, sandbox, "sandbox", JSONDEC_NODE, JSONDEC_NULLABLE,               \
                       params_check_sandbox)
 #define FS_HANDLE PARAM(fs_params, handle_id, "handleId", JSONDEC_STR)
-/* A handle keeps the policy that it was opened with: the object is not looked at. */
+/* Ignored: a handle keeps the policy that it was opened with. */
 #define FS_HANDLE_SANDBOX                                                                          \
     PARAM_OPT(fs_params, handle_sandbox, "sandbox", JSONDEC_NODE, JSONDEC_NULLABLE)
 
-/* The fields of a method's params, and its decoder if that has no more to do. */
+/* The fields of a method's params; and its decoder, if decoding them is all it does. */
 #define FS_STRUCT(name, wire, ...)                                                                 \
     static const struct jsondec_field name##_fields[] = {__VA_ARGS__};                             \
     static const struct jsondec_struct name##_struct = PARAM_STRUCT(wire, name##_fields)

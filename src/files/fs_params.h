@@ -8,31 +8,31 @@
 #include "net/conn.h"
 #include "sandbox/policy/profile.h"
 
-/* A path as it came, and what became of it. */
+/* A path of the request, and its native form. */
 struct fs_path {
     struct str text;
-    char *native; /* owned; NULL when it names nothing on this host: then `why` says so */
+    char *native; /* owned; NULL: this host cannot have it, and `why` tells the client */
 };
 
 struct fs_params {
-    enum fs_call_op op;               /* of a method that is one call; else of no meaning */
+    enum fs_call_op op;               /* the call of a method in fs_ops.c; others ignore it */
     struct fs_path path, destination; /* fs/copy and fs/rename: from, to */
     struct str handle_id;
     const struct json_node *mode_node; /* fs/open */
     bool replace;                      /* fs/open: mode is "replace"; fs/rename */
     uint64_t offset, len;
     struct str base64; /* as it came */
-    struct str data;   /* the same, decoded (fs_params_decode_data()) */
-    struct buf memory; /* in which it lies, once it has to last (fs_params_keep_data()); owned */
+    struct str data;   /* base64 decoded (fs_params_decode_data()) */
+    struct buf memory; /* owned; holds data after fs_params_keep_data() */
     bool follow, recursive, force, atomic;
     uint64_t max_bytes;
     bool has_max_bytes;
     uint64_t mode; /* fs/setPermissions */
     struct fs_walk walk;
-    struct buf uri; /* fs/walk: of the path, as it came; owned */
+    struct buf uri; /* owned; fs/walk: URI of the path, as the client wrote it */
     const struct json_node *sandbox, *handle_sandbox;
 
-    struct err why; /* of a path without a native form */
+    struct err why; /* the error of a path without a native form */
     struct arena arena;
     struct profile *profile; /* in the arena; NULL = no sandbox */
 };
@@ -53,12 +53,12 @@ fs_params_decode fs_params_rename_decode, fs_params_set_permissions_decode;
  */
 MUST_CHECK int fs_params_check_path(struct str text, bool *foreign, struct err *e);
 
-/* Decodes `data`, in the message. 0, or -EINVAL with -32602 and the decoder's text. */
+/* Decodes `data` in place, in the message. 0, or -EINVAL with -32602 and the decoder's text. */
 MUST_CHECK int fs_params_decode_data(struct fs_params *p, struct err *e);
 
-/* Makes it last: takes over the memory of the message, or copies. 0 or -ENOMEM with e set. */
+/* Makes `data` outlast the message: takes its memory over, or copies. 0 or -ENOMEM with e set. */
 MUST_CHECK int fs_params_keep_data(struct fs_params *p, const struct conn_message *m,
                                    struct err *e);
 
-/* Gives back what decoded params own. */
+/* Frees what decoded params own. */
 void fs_params_release(void *params);

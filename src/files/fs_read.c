@@ -1,8 +1,8 @@
 /*
- * fs/readFile. Up to FS_FIRST_BYTES are read before the answer begins. A larger file is probed to
- * its end next, without keeping what is read, so that errors are answers; then it is sent as it is
- * read, chunk by chunk, never more than about 8 MB of it in memory. What fails in spite of that
- * costs the call: the result is spoiled and the error follows it (FS_READ_CUT).
+ * fs/readFile. It reads up to FS_FIRST_BYTES before the answer begins. Of a larger file it then
+ * probes the rest, so that read errors become error answers. Then it streams the file chunk by
+ * chunk, with about 8 MB of it in memory at most. A later error spoils the result and follows it
+ * (FS_READ_CUT).
  */
 #include "json/base64.h"
 #include "files/fs_api.h"
@@ -14,12 +14,12 @@
 #define FS_READ_BEFORE "{\"dataBase64\":\""
 
 /*
- * Spoils a result of which a part was sent, for any reader: text that is no Base64, for one that
- * takes the first of two members with one name, and null for one that takes the last.
+ * Spoils a result that was sent in part. A reader that takes the first of two equal members finds
+ * text that is no Base64; one that takes the last finds null.
  */
 #define FS_READ_CUT "!\",\"dataBase64\":null}"
 
-/* Some files of /proc are read by records of 8 bytes, Base64 is made of 3. */
+/* Some files of /proc have records of 8 bytes, Base64 has groups of 3. */
 #define FS_RECORD 24u
 
 struct fs_read {
@@ -30,7 +30,7 @@ struct fs_read {
     struct fs_file file;
     uint64_t at;             /* bytes read */
     struct sendq_seg *chain; /* to fill, or filled and not queued; owned */
-    uint64_t end;            /* bytes that are there, probed or limit */
+    uint64_t end;            /* bytes that were found, by probing */
     bool eof;
     bool probed;
     bool streaming;
@@ -121,7 +121,7 @@ static void fs_read_release(struct fs_job *j) {
     free(r);
 }
 
-/* How much to read: what is expected to follow, one byte more to see the end. */
+/* How much to read next: the expected rest, and one byte more to see the end. */
 static uint64_t fs_read_next(const struct fs_read *r) {
     uint64_t left = r->probed              ? r->end - r->at
                     : r->file.size > r->at ? r->file.size - r->at + 1
@@ -130,7 +130,7 @@ static uint64_t fs_read_next(const struct fs_read *r) {
     return MIN(MAX(left, (uint64_t)FS_QUICK_MAX), most);
 }
 
-/* Adds room for so many bytes. */
+/* Adds room for `want` bytes. 0 or -ENOMEM. */
 static int fs_read_add_room(struct fs_read *r, uint64_t want) {
     struct sendq_seg **tail = &r->chain;
     while (*tail != NULL)
@@ -155,10 +155,10 @@ static void fs_read_answer(struct fs_read *r) {
     if (put == 0)
         put = buf_putz(b, "\"}");
     rpc_result_send(c);
-    (void)put; /* the buffer holds that much, always */
+    (void)put; /* the buffer always has that much room */
 }
 
-/* Reads on when there is room for it; else rpc_call.room will. */
+/* Reads on if there is room; else rpc_call.room will. */
 static void fs_read_on(struct fs_read *r) {
     struct rpc_call *c = r->job.call;
     uint64_t want = fs_read_next(r);
@@ -244,12 +244,12 @@ static void fs_read_opened(struct fs_job *j) {
     fs_read_on(r);
 }
 
-/* A small file whose content is cached: RPC_LATER when it is not. */
+/* Answers with a small cached file. RPC_LATER: it is large, or not cached. */
 static enum rpc_outcome fs_read_quick(const struct fs_file *f, struct buf *result) {
     char data[FS_QUICK_MAX];
     if (f->size > FS_QUICK_MAX)
         return RPC_LATER;
-    ssize_t n = fs_file_try_pread(f, data, (size_t)f->size, 0); /* as it was when it was opened */
+    ssize_t n = fs_file_try_pread(f, data, (size_t)f->size, 0); /* the size at the open */
     if (n < 0)
         return RPC_LATER;
     size_t len = base64_encoded_len((size_t)n);

@@ -24,8 +24,8 @@ struct watch {
     struct fs_watch_conn *conn;
     struct loop_timer timer; /* running: changes are being collected */
     bool recursive;
-    bool held; /* the client is slow: it is told when there is room */
-    bool dead; /* unwatched while a job ran: goes when that is done */
+    bool held; /* the client is slow: fs_watch_api_resume() tells it */
+    bool dead; /* unwatched while a job ran: freed after that */
     size_t id_len;
     char id[FS_WATCH_ID_MAX];
 };
@@ -41,7 +41,7 @@ struct watch_job {
     struct watch *of; /* whose tree it is; NULL: none. Owned if it is being set up */
     bool setup;
     char *path;            /* to be watched; owned */
-    struct rpc_call *call; /* kept; NULL: nobody waits for an answer */
+    struct rpc_call *call; /* deferred; NULL: nobody waits for an answer */
     int r;                 /* with err */
     struct err err;
 };
@@ -55,7 +55,7 @@ static void watch_arm(struct watch *w) {
         (void)!loop_timer_set(w->conn->host->loop, &w->timer, FS_WATCH_DELAY_MS * LOOP_MS);
 }
 
-/* Tells what has changed, unless the client is slow or the tree must be made anew first. */
+/* Tells the changes, unless the client is slow or the tree must be scanned anew first. */
 static void watch_tell(struct watch *w) {
     struct conn *conn = w->conn->peer->conn;
     if (!fs_watch_pending(&w->w) || w->w.lost)
@@ -96,7 +96,7 @@ static void watch_free(struct watch *w) {
     free(w);
 }
 
-/* No job runs: lets go of what is dead, and sees who has news. */
+/* While no job runs: frees dead watches, and starts the timers of those with changes. */
 static void watch_settle(struct fs_watch_conn *c) {
     list_for_each(n, &c->set.watches) {
         struct watch *w = list_entry(n, struct watch, w.node);
@@ -125,7 +125,7 @@ static bool watch_is(const struct watch *w, struct str id) {
     return w != NULL && !w->dead && str_eq(id, (struct str){w->id, w->id_len});
 }
 
-/* The watch with that id, also one that is being set up; or NULL. */
+/* Finds a watch by its id, also while it is being set up; or NULL. */
 static struct watch *watch_find(const struct fs_watch_conn *c, struct str id) {
     list_for_each(n, &c->set.watches) {
         struct watch *w = list_entry(n, struct watch, w.node);
@@ -153,7 +153,7 @@ static void watch_job_free(struct watch_job *j) {
     free(j);
 }
 
-/* What the job is going to watch; of several directories of a tree the first. NULL: none. */
+/* A path that the job is going to touch, for its site: the first directory. NULL: none. */
 static const char *watch_job_path(const struct watch_job *j) {
     if (j->setup)
         return j->path;
@@ -233,7 +233,7 @@ static struct watch_job *watch_job_new(struct fs_watch_conn *c) {
     return j;
 }
 
-/* The first of those that wait to be set up, ready to run; or NULL. */
+/* Takes the next set-up off the queue, ready to run; or NULL. */
 static struct watch_job *watch_next_setup(struct fs_watch_conn *c) {
     struct list *n = list_first(&c->setups);
     if (n == NULL)
@@ -247,7 +247,7 @@ static struct watch_job *watch_next_setup(struct fs_watch_conn *c) {
     return j;
 }
 
-/* A job that brings the set up to date, if one is needed. */
+/* Makes a job that brings the set up to date; NULL: none is needed. */
 static struct watch_job *watch_next_update(struct fs_watch_conn *c) {
     struct watch_job *j = watch_job_new(c);
     struct fs_watch *of = NULL;
@@ -261,7 +261,7 @@ static struct watch_job *watch_next_update(struct fs_watch_conn *c) {
     return j;
 }
 
-/* Begins the next job unless one runs; without one, events are read. */
+/* Begins the next job unless one runs. Reads events while none does. */
 static void watch_pump(struct fs_watch_conn *c) {
     if (c->job != NULL)
         return;
@@ -284,7 +284,7 @@ void fs_watch_api_init(struct fs_watch_conn *c, struct rpc_peer *peer) {
     fs_watch_set_init(&c->set);
 }
 
-/* Leaves a job that runs to itself. */
+/* Leaves a running job to itself: it ends unheard. */
 static void watch_orphan(struct fs_watch_conn *c, struct watch_job *j) {
     if (j->setup)
         watch_free(steal_ptr(&j->of));
@@ -341,7 +341,7 @@ int fs_watch_api_decode(const struct json_node *params, void *out, struct err *e
     return r < 0 ? r : fs_params_check_path(p->path, &foreign, e);
 }
 
-/* Watches are the server's own: it has none for a policy that hides something. */
+/* The server itself watches, so a policy that hides something has no watches. */
 static int watch_check_sandbox(const struct json_node *sandbox, struct err *e) {
     _cleanup_arena_ struct arena a = ARENA_INIT(PROFILE_ARENA_MAX);
     struct profile *profile = NULL;
@@ -351,7 +351,7 @@ static int watch_check_sandbox(const struct json_node *sandbox, struct err *e) {
     return err_set(e, ERR_INVALID_REQUEST, "fs/watch is not available in a sandbox");
 }
 
-/* What is checked before anything is made. */
+/* Checks a request before anything is made. 0 or -EINVAL with e set. */
 static int watch_check(const struct fs_watch_conn *c, const struct watch_params *p, struct err *e) {
     int r = watch_check_sandbox(p->sandbox, e);
     if (r < 0)
@@ -381,7 +381,7 @@ static int watch_need_inotify(struct fs_watch_conn *c, struct err *e) {
     return fs_fail(e, -r);
 }
 
-/* A job for a new watch; what it owns is set. NULL with e set. */
+/* Makes the job that sets a watch up. NULL with e set. */
 static struct watch_job *watch_setup_new(struct fs_watch_conn *c, const struct watch_params *p,
                                          struct err *e) {
     struct watch_job *j = watch_job_new(c);

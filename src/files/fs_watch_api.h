@@ -8,8 +8,8 @@
  *
  * fs/watch: at most FS_WATCHES_MAX watches, all by one inotify instance. Blocking steps (setting
  * up a watch, taking in directories that appear) run as jobs, one at a time; meanwhile the kernel
- * keeps the events. Changes are told FS_WATCH_DELAY_MS after the first one; while the client is
- * slow (its output queue is high) they are collected on, in bounded memory (fs/fs_watch.h).
+ * keeps the events. The client hears of changes FS_WATCH_DELAY_MS after the first one; while its
+ * output queue is high, changes are collected in bounded memory (fs/fs_watch.h).
  *
  * Closing an inotify instance takes long (20 ms), and a user has few of them (128): a connection
  * keeps those it has, one for each kind of watch, until its end, when a thread closes them.
@@ -31,7 +31,7 @@ struct fs_watch_conn {
 
     uint64_t missing_id;           /* the highest that was named */
     struct missing_watch *missing; /* the current one, also while it is set up */
-    struct list missing_all;       /* the same, and those replaced while they are set up; owned */
+    struct list missing_all;       /* owned; that one, and those replaced while being set up */
     int missing_fd;                /* an inotify instance for the next one, or -1 */
 
     struct loop_io inotify; /* fd -1: none yet. Reads while no job runs. */
@@ -50,7 +50,7 @@ void fs_watch_api_fini(struct fs_watch_conn *w);
 /* The connection has room for output again. */
 void fs_watch_api_resume(struct fs_watch_conn *w);
 
-/* Its part of fs_watch_api_fini(): fs_missing_api.c. */
+/* The part of fs_watch_api_fini() in fs_missing_api.c. */
 void fs_missing_api_conn_fini(struct fs_watch_conn *w);
 
 /* The methods. */

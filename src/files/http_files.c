@@ -15,11 +15,11 @@
 
 #define TRANSFER_PIECE 65536 /* bytes copied at a time where sendfile() cannot */
 
-/* One request; owns itself: it is freed when no job runs and the connection is through with it. */
+/* One request. Owns itself: freed when no job runs and the connection is done with it. */
 struct transfer {
     struct pool_job job;
     bool running;            /* the job is with the pool */
-    bool patient;            /* it has begun: a job waits for a thread as long as it takes */
+    bool patient;            /* the transfer has begun: jobs wait for a thread without limit */
     struct conn *conn;       /* NULL: gone */
     struct files_host *host; /* outlives every job, or the process ends */
     char *path;              /* owned */
@@ -31,7 +31,7 @@ struct transfer {
 
     /* GET */
     struct fs_file file;
-    int socket; /* owned: a second descriptor, so that a job may use it when conn is gone */
+    int socket; /* owned: a duplicate, which a job may use after conn is gone */
     uint64_t at, end;
     char *range; /* owned: the header, or NULL */
     bool full;   /* the socket took no more */
@@ -86,7 +86,7 @@ static int transfer_clean_up(struct transfer *t) {
     return 0;
 }
 
-/* The connection is through with it: frees it, in a thread what may take time. */
+/* The connection is done with it: frees it; a thread does what may block. */
 static void transfer_end(struct transfer *t) {
     t->conn = NULL;
     util_close_fd(&t->socket); /* at once: the peer waits for the end */
@@ -107,7 +107,7 @@ static void transfer_done(struct pool_job *j) {
         conn_http_progress(t->conn);
         t->next(t);
     } else {
-        transfer_end(t); /* to be cleaned up, again if all threads hang: one may be free later */
+        transfer_end(t); /* cleans up; tries again while all threads hang */
     }
 }
 
@@ -151,7 +151,7 @@ static int transfer_status(int r, const struct err *e) {
     }
 }
 
-/* Whether the job failed; then that was the answer. The rest of a body is not read. */
+/* Whether the job failed; then it has answered. Does not read the rest of a body. */
 static bool transfer_failed(struct transfer *t) {
     if (t->r >= 0)
         return false;
@@ -163,7 +163,7 @@ static bool transfer_failed(struct transfer *t) {
 
 /* -- GET -- */
 
-/* What turned out not to be small: it is sent as it is read, if it has a size. */
+/* The file proved not to be small: streams it if it has a size. 0 or -errno with err set. */
 static int transfer_not_small(struct transfer *t) {
     struct stat st;
     buf_fini(&t->data);
@@ -200,8 +200,8 @@ static int transfer_open(struct transfer *t) {
 }
 
 /*
- * Sends at most n bytes of the file: how many, or -errno. Not every file can be sent by the kernel
- * alone, and with FUSE it may say that there is no more when a read was short or has failed.
+ * Sends at most n bytes of the file. Bytes sent, or -errno. sendfile() does not know every file,
+ * and on FUSE it may report the end where a read was short or failed: then read() decides.
  */
 static ssize_t transfer_some(const struct transfer *t, size_t n) {
     off_t at = (off_t)t->at;
@@ -226,7 +226,7 @@ static int transfer_send(struct transfer *t) {
             t->full = true;
             return 0;
         }
-        if (n <= 0) /* gone, unreadable, or the file has become shorter */
+        if (n <= 0) /* the peer is gone, or the file is unreadable or shorter now */
             return n < 0 ? (int)n : -EIO;
         t->at += (uint64_t)n;
     }
@@ -270,7 +270,7 @@ static int transfer_put_head(struct transfer *t, bool part) {
     return r;
 }
 
-/* The file is open: the head of the answer, and then the file. */
+/* The file is open: queues the head, then the file. */
 static void transfer_opened(struct transfer *t) {
     if (transfer_failed(t))
         return;
@@ -360,7 +360,7 @@ void http_files_body(struct conn *c) {
     if (t->left == 0 || t->data.len == HTTP_FILES_CHUNK) {
         conn_pause(c, true);
         transfer_run(t, transfer_store, transfer_stored);
-    } else if (c->input_done && c->in.len == 0) { /* the client went away in the middle */
+    } else if (c->input_done && c->in.len == 0) { /* the client left in the middle */
         c->transfer = NULL;
         conn_http_abort(c);
         transfer_end(t);
@@ -380,7 +380,7 @@ void http_files_cut(struct conn *c) {
         shutdown(t->socket, SHUT_RDWR);
 }
 
-/* The native path of the query's `path`. 0 or -errno with err set. */
+/* Sets t->path from the query's `path`. 0 or -errno with err set. */
 static int transfer_find_path(struct transfer *t, const struct http_request *r) {
     _cleanup_buf_ struct buf text = BUF_INIT(HTTP_TARGET_MAX);
     int n = http_query_get(r, "path", &text);
@@ -406,7 +406,7 @@ static void transfer_start_put(struct transfer *t, const struct http_request *r)
 
 static void transfer_start_get(struct transfer *t, const struct http_request *r) {
     struct str range = http_header_get(r, "range");
-    /* There are no validators that an If-Range could name: nothing matches it. */
+    /* No validators exist, so no If-Range matches. */
     if (range.p != NULL && http_header_get(r, "if-range").p == NULL)
         t->range = str_dup(range);
     t->socket = fcntl(t->conn->io.fd, F_DUPFD_CLOEXEC, 3);

@@ -4,16 +4,16 @@
  * pool, one at a time per transfer: opening, sending (sendfile) until the socket is full, writing
  * what has been received. A PUT replaces the file as a whole (fs/fs_atomic.h).
  *
- * A small file is read before its answer begins, so that a failure is an answer, and because files
- * of the kernel (/proc, /sys) do not know their size.
+ * A transfer reads a small file before its answer begins: so a failure becomes an error answer, and
+ * files of the kernel (/proc, /sys) do not know their size.
  *
- * Maxima: HTTP_FILES_CHUNK bytes are held, received or read, and HTTP_FILES_TURN sent, per job.
+ * Maxima per job: HTTP_FILES_CHUNK bytes held, received or read; HTTP_FILES_TURN bytes sent.
  */
 
 #include "files/files_host.h"
 
 #define HTTP_FILES_CHUNK (1u << 20)
-#define HTTP_FILES_SMALL 65536 /* bytes of a file that is read first */
+#define HTTP_FILES_SMALL 65536 /* bytes of a file that is read before the answer */
 #define HTTP_FILES_TURN (8u << 20)
 
 /* The events of connections that serve such requests (net/conn.h). */
