@@ -68,8 +68,8 @@ int fs_parent_follow(const char *path, const char **leaf) {
 }
 
 /*
- * Length of the character at s (n > 0 bytes), or, with *valid false, of what can be the start of
- * one but does not go on as such; at least 1.
+ * Length of the character at s (n > 0 bytes). If that is cut short or wrong, *valid is false and
+ * the length is that of its valid beginning, at least 1.
  */
 static size_t fs_character(const unsigned char *s, size_t n, bool *valid) {
     unsigned char c = s[0], lo = 0x80, hi = 0xBF;

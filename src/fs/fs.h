@@ -5,8 +5,8 @@
  * pool and keep no state. They give structs, or hand items to a sink (fs_item.h). Errors are values
  * with the protocol's code and text (fs_fail.h). Rules of every method: PROTOCOL.md, "Files".
  *
- * "Follow" mode resolves links as the kernel does. In no-follow mode every parent is opened
- * relative to the one before it, and no link is ever passed (fs_parent_open).
+ * "Follow" mode resolves links as the kernel does. No-follow mode never passes a link
+ * (fs_parent_open()).
  */
 
 #include "base/buf.h"
@@ -21,7 +21,7 @@
 #define FS_RESULT_MAX (48u << 20)  /* bytes of one result */
 
 #ifndef STATX_MNT_ID_UNIQUE
-#define STATX_MNT_ID_UNIQUE 0x00004000U /* Linux 6.8; younger than the headers we build with */
+#define STATX_MNT_ID_UNIQUE 0x00004000U /* Linux 6.8; newer than our build headers */
 #endif
 
 /*
@@ -44,23 +44,23 @@ MUST_CHECK int fs_parent_open(const char *path, int *fd, const char **leaf, stru
 MUST_CHECK int fs_parent_follow(const char *path, const char **leaf);
 
 /*
- * Appends s, each sequence of bytes that is not UTF-8 replaced by U+FFFD (one for the longest start
- * of a character): names and paths in texts. 0 or as buf_reserve().
+ * Appends s for a text, with U+FFFD in place of bytes that are not UTF-8: one for the beginning of
+ * a character that does not go on. 0 or as buf_reserve().
  */
 MUST_CHECK int fs_put_lossy(struct buf *b, struct str s);
 
 /*
  * statx() of the basic fields, the birth time and the unique id of the mount; stx_mask says which
- * the kernel gave. Where statx() is not allowed, fstatat(). 0 or -errno.
+ * the kernel gave. Falls back to fstatat() where statx() is not allowed. 0 or -errno.
  */
 MUST_CHECK int fs_statx(int dir, const char *path, int flags, struct statx *st);
 
 /*
- * Opens `path` with O_PATH and more flags if all that is needed for it is in memory, and never
- * waits. A descriptor, or -EAGAIN for whatever reason. Never passes a link of /proc to elsewhere.
+ * Opens `path` with O_PATH and more flags from the kernel's caches alone, and never waits. A
+ * descriptor, or -EAGAIN for every failure. Never passes a magic link of /proc.
  */
 MUST_CHECK int fs_try_open_path(const char *path, int flags);
 
-/* Path of what fd refers to, whatever its name is by now; needs /proc. */
+/* Writes a path that leads to the file behind fd, whatever its name is by now; needs /proc. */
 #define FS_FD_PATH_SIZE 32
 void fs_fd_path(char out[FS_FD_PATH_SIZE], int fd);

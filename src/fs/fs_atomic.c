@@ -11,20 +11,20 @@
 #include <sys/random.h>
 
 #define ATOMIC_TRIES 16 /* names of temporary files */
-#define ATOMIC_EXTRA 14 /* bytes that such a name has more: ".", ".XXXXXXXX", ".tmp" */
+#define ATOMIC_EXTRA 14 /* bytes that such a name adds: ".", ".XXXXXXXX", ".tmp" */
 #define ATOMIC_PRIVATE 0600
-#define ATOMIC_ROUNDS 8 /* attempts to end with the attributes that the old file has */
+#define ATOMIC_ROUNDS 8 /* attempts to catch up with changes of the old file's attributes */
 
 struct fs_atomic {
     int dir;             /* owned; O_PATH, holds the file */
-    int readable;        /* owned; the same to be synced, or -1: it may not be read */
+    int readable;        /* owned; `dir` opened for fsync(), or -1: we may not read it */
     int fd;              /* owned; the temporary file */
     const char *name;    /* of the file; borrowed from the path, or from `real` */
-    char *name_copy;     /* the same, owned */
+    char *name_copy;     /* owned; name as it was */
     char real[PATH_MAX]; /* where a link led */
-    bool follow;         /* how the path was to be taken */
+    bool follow;         /* links in the path are followed */
     bool exists;         /* there is an old file */
-    struct fs_attrs old; /* it has these, or had them when it was last seen */
+    struct fs_attrs old; /* attributes of the old file when last seen */
     char temp[NAME_MAX + 1];
 };
 
@@ -37,7 +37,7 @@ static int atomic_open_dir(struct fs_atomic *a, const char *path) {
     return MIN(a->dir, 0);
 }
 
-/* Opens what is there under the name now, with its facts. A descriptor (O_PATH) or -errno. */
+/* Opens what has the name now, and stats it. A descriptor (O_PATH) or -errno. */
 static int atomic_look(const struct fs_atomic *a, const char *name, struct stat *st) {
     _cleanup_close_ int fd = openat(a->dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || fstat(fd, st) < 0)
@@ -46,9 +46,9 @@ static int atomic_look(const struct fs_atomic *a, const char *name, struct stat 
 }
 
 /*
- * Goes on where the link leads. The kernel follows it, because it refuses links of strangers in
- * shared directories; its word for where that is holds if the same file is found there. That
- * file's descriptor (O_PATH), or -errno.
+ * Moves on to the target of the link. The kernel follows it, because it refuses links of strangers
+ * in shared directories. The path that /proc then gives counts only if it leads to that very file.
+ * The file's descriptor (O_PATH), or -errno.
  */
 static int atomic_resolve(struct fs_atomic *a) {
     _cleanup_close_ int target = openat(a->dir, a->name, O_PATH | O_CLOEXEC);
@@ -75,7 +75,7 @@ static int atomic_resolve(struct fs_atomic *a) {
     return now.st_dev == st.st_dev && now.st_ino == st.st_ino ? steal_fd(&found) : -ENOENT;
 }
 
-/* Whether we may write the file behind fd, which had the name when it was opened. 0 or -errno. */
+/* Whether we may write the file behind fd, which `name` led to. 0 or -errno. */
 static int atomic_may_write(const struct fs_atomic *a, int fd, const char *name) {
     if (faccessat(fd, "", W_OK, AT_EACCESS | AT_EMPTY_PATH) == 0)
         return 0;
@@ -85,7 +85,7 @@ static int atomic_may_write(const struct fs_atomic *a, int fd, const char *name)
     return r < 0 ? -errno : 0;
 }
 
-/* Reads the attributes of the file behind fd. Without a /proc it has to be opened. 0 or -errno. */
+/* Reads the attributes of the file behind fd, opening it if there is no /proc. 0 or -errno. */
 static int atomic_read_attrs(const struct fs_atomic *a, int fd, const char *name,
                              struct fs_attrs *out) {
     int r = fs_attrs_read(fd, out);
@@ -147,7 +147,7 @@ static int atomic_find(struct fs_atomic *a, const struct fs_write *w, const stru
     return atomic_admit(a, fd, a->name, w->path, &a->old, e);
 }
 
-/* Puts together a name that nobody can guess. 0 or -errno. */
+/* Makes up a name that nobody can guess. 0 or -errno. */
 static int atomic_name(struct fs_atomic *a) {
     static const char digits[] = "0123456789abcdefghijklmnopqrstuv";
     unsigned char random[8];
@@ -162,8 +162,8 @@ static int atomic_name(struct fs_atomic *a) {
 }
 
 /*
- * Makes the temporary file: its descriptor or -errno. What replaces an old file is private until
- * it has the attributes of that one.
+ * Makes the temporary file. Its descriptor or -errno. One that replaces an old file is private
+ * until it has the old attributes.
  */
 static int atomic_create(struct fs_atomic *a) {
     const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
@@ -201,7 +201,7 @@ static int atomic_begin(struct fs_atomic *a, const struct fs_write *w, const str
     a->readable = openat(a->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (a->readable < 0 && errno != EACCES)
         return fs_fail(e, errno);
-    a->name_copy = strdup(a->name); /* the path is the caller's */
+    a->name_copy = strdup(a->name); /* the caller may free the path */
     if (a->name_copy == NULL)
         return fs_fail(e, ENOMEM);
     a->fd = atomic_create(a);
@@ -227,8 +227,8 @@ int fs_atomic_begin(const struct fs_write *w, const struct fs_place *at, struct 
 }
 
 /*
- * Looks at the old file again, which others may have changed or replaced meanwhile. 0 when it is
- * gone or as it was last seen, 1 when it is not, and a->old is new; or -errno with e set.
+ * Looks at the old file again, which others may have changed or replaced meanwhile. 0: it is gone
+ * or unchanged. 1: it has changed, and a->old is new. Or -errno with e set.
  */
 static int atomic_look_again(struct fs_atomic *a, struct err *e) {
     struct stat st;
@@ -249,8 +249,8 @@ static int atomic_look_again(struct fs_atomic *a, struct err *e) {
 }
 
 /*
- * Gives the file its name, as soon as it has the attributes that the old file has at that time. A
- * change in the instant between the last look and the rename is lost, as if it came before.
+ * Renames the file once it has the old file's current attributes. A change between the last look
+ * and the rename is lost.
  */
 static int atomic_rename(struct fs_atomic *a, struct err *e) {
     int r = atomic_look_again(a, e);
@@ -264,7 +264,7 @@ static int atomic_rename(struct fs_atomic *a, struct err *e) {
         if (r != 0)
             continue;
         r = fs_rename_at(a->dir, a->temp, a->dir, a->name_copy, a->exists);
-        if (r != -EEXIST || a->exists) /* else somebody was faster */
+        if (r != -EEXIST || a->exists) /* else somebody made the file meanwhile */
             return fs_fail_check(e, r);
         r = 1;
     }

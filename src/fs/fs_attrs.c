@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <sys/xattr.h>
 
-/* The file of which attributes are read: by descriptor, or by the name that /proc gives it. */
+/* A file to read attributes from: by descriptor, or by its name in /proc. */
 struct attrs_source {
     int fd;
     char path[FS_FD_PATH_SIZE]; /* empty: there is no /proc */
@@ -60,7 +60,7 @@ mode_t fs_attrs_plain_mode(mode_t mode, const struct buf *acl) {
     return (mode & ~(mode_t)077) | (mode_t)(group << 3) | (mode & 07 & (mode_t)named);
 }
 
-/* Gives the entries of the group and of everybody what both have. */
+/* Gives the owning group and everybody what both had. */
 static void acl_join_group(struct buf *acl) {
     unsigned both = acl_common(acl, ACL_GROUP_OBJ | ACL_OTHER);
     for (size_t i = 0; i < acl_count(acl); i++) {
@@ -81,7 +81,7 @@ static int attrs_failed(int num) {
     return none ? 1 : num == ERANGE ? -E2BIG : -num;
 }
 
-/* Appends a value with its length before it if `sized`. 0, 1 when there is none, or -errno. */
+/* Appends a value, behind its length if `sized`. 0; 1: there is none; or -errno. */
 static int attrs_put_value(const struct attrs_source *s, const char *name, bool sized,
                            struct buf *b) {
     _cleanup_free_ char *value = malloc(FS_ATTRS_VALUE_MAX);
@@ -118,11 +118,11 @@ static int attrs_put_one(const struct attrs_source *s, const char *name, struct 
     if (r == 0)
         r = attrs_put_value(s, name, true, b);
     if (r > 0)
-        b->len = before; /* it is gone by now */
+        b->len = before; /* it vanished meanwhile */
     return r == -ENOBUFS ? -E2BIG : MIN(r, 0);
 }
 
-/* All that is listed and kept. 0 or -errno. */
+/* Appends all attributes that are listed and kept. 0 or -errno. */
 static int attrs_read_others(const struct attrs_source *s, struct buf *b) {
     _cleanup_free_ char *names = malloc(FS_ATTRS_LIST_MAX);
     if (names == NULL)
@@ -140,8 +140,8 @@ static int attrs_read_others(const struct attrs_source *s, struct buf *b) {
 }
 
 /*
- * What is open for reading is asked itself. 0, or -EBADF: it is not, and there is no /proc, or none
- * that we may see. Listing needs no permission on the file, so EACCES speaks of /proc.
+ * Reads by fd if that is open for reading, else through /proc. 0; or -EBADF: no /proc that we may
+ * see. Listing needs no permission on the file, so EACCES is about /proc.
  */
 static int attrs_find(int fd, struct attrs_source *s) {
     *s = (struct attrs_source){.fd = fd};
@@ -174,7 +174,7 @@ int fs_attrs_read(int fd, struct fs_attrs *a) {
 
 /* -- giving -- */
 
-/* Sets one that the file does not have so already: labels may be right, but not ours to set. */
+/* Sets an attribute unless it is right already: a label may be right, but not ours to set. */
 static int attrs_set(int fd, const char *name, struct str value) {
     _cleanup_free_ char *now = malloc(FS_ATTRS_VALUE_MAX);
     if (now == NULL)
@@ -206,7 +206,7 @@ static bool attrs_has(const struct fs_attrs *a, const char *wanted) {
     return false;
 }
 
-/* What an earlier attempt set, and the old file has lost since, goes. */
+/* Removes what an earlier attempt set and the old file has lost since. 0 or -errno. */
 static int attrs_drop_stale(int fd, const struct fs_attrs *a) {
     _cleanup_free_ char *names = malloc(FS_ATTRS_LIST_MAX);
     if (names == NULL)
@@ -233,13 +233,13 @@ int fs_attrs_set_acl(int fd, const struct buf *acl) {
         return fsetxattr(fd, FS_ATTRS_ACL, acl->p, acl->len, 0) < 0 ? -errno : 0;
     if (fremovexattr(fd, FS_ATTRS_ACL) == 0)
         return 0;
-    /* Some file systems have access lists that cannot be taken away, where none was set. */
+    /* Some file systems refuse to remove a list that was never set. */
     _cleanup_buf_ struct buf now = BUF_INIT(FS_ATTRS_VALUE_MAX);
     int num = errno, r = fs_attrs_read_acl(fd, &now);
     return r < 0 ? r : now.len > 0 ? -num : 0;
 }
 
-/* Owner and group, as far as we may, then the access list and the mode. */
+/* Sets owner and group as far as we may, then the access list and the mode. 0 or -errno. */
 static int attrs_set_mode(int fd, const struct fs_attrs *a, struct buf *acl) {
     mode_t mode = a->st.st_mode & 07777;
     struct stat now;
@@ -248,7 +248,7 @@ static int attrs_set_mode(int fd, const struct fs_attrs *a, struct buf *acl) {
     if (fstat(fd, &now) < 0)
         return -errno;
     bool ours = now.st_uid != a->st.st_uid, regrouped = now.st_gid != a->st.st_gid;
-    if (ours || regrouped) /* a file that is not its old owner's must not be run as such */
+    if (ours || regrouped) /* nobody may run it as another owner */
         mode &= (mode_t) ~(S_ISUID | S_ISGID);
     if (regrouped && acl->len > 0) {
         acl_join_group(acl);
@@ -269,13 +269,13 @@ int fs_attrs_apply(int fd, const struct fs_attrs *a) {
     _cleanup_buf_ struct buf acl = BUF_INIT(FS_ATTRS_VALUE_MAX);
     int r = buf_put(&acl, a->acl.p, a->acl.len);
     if (r == 0) {
-        (void)!fchmod(fd, private); /* an earlier attempt may have opened it */
+        (void)!fchmod(fd, private); /* an earlier attempt may have widened it */
         r = fs_attrs_set_acl(fd, &none);
     }
     if (r == 0)
         r = attrs_set_others(fd, a);
     if (r == 0 && (a->st.st_mode & private) != private)
-        (void)!fchmod(fd, 0); /* the owner it is about to get may not have had that much */
+        (void)!fchmod(fd, 0); /* its next owner may have had less */
     return r < 0 ? r : attrs_set_mode(fd, a, &acl);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 /*
- * What decides who may use a file, beside its data: owner, group, mode, access list (ACL) and
+ * The attributes of a file that decide who may use it: owner, group, mode, access list (ACL) and
  * extended attributes. Read from one file, given to another that takes its place.
  *
  * Kept: the access list, `user.*`, labels and other `security.*`, whatever else the file system
@@ -35,20 +35,20 @@ struct fs_attrs {
 MUST_CHECK int fs_attrs_read(int fd, struct fs_attrs *a);
 
 /*
- * Gives them to an open, private file (mode 0600), which at no moment is more accessible than the
- * file they were read from. The mode comes last. Owner and group are kept as far as we may: a new
- * owner loses set-id bits, a new group gets no more than both the old group and everybody had. An
- * attribute that cannot be kept is an error: -errno; then the file must not be used.
+ * Gives them to an open, private file (mode 0600), which is never more accessible than the file
+ * they came from. The mode comes last. Owner and group are kept as far as we may: a new owner loses
+ * set-id bits, a new group gets what both the old group and everybody had. 0; or -errno: an
+ * attribute cannot be kept, and the file must not be used.
  */
 MUST_CHECK int fs_attrs_apply(int fd, const struct fs_attrs *a);
 
-/* Reads the access list alone, empty where there is none. Errors as above. */
+/* Reads the access list alone; empty: there is none. Errors as of fs_attrs_read(). */
 MUST_CHECK int fs_attrs_read_acl(int fd, struct buf *acl);
 
-/* Sets an access list, or takes the one away that the directory gave when acl->len is 0. */
+/* Sets an access list; an empty one removes what the directory gave. 0 or -errno. */
 MUST_CHECK int fs_attrs_set_acl(int fd, const struct buf *acl);
 
-/* The permission bits of a file with this access list once the list is lost: without the mask. */
+/* The mode of a file that had this access list and loses it: nobody gains. */
 mode_t fs_attrs_plain_mode(mode_t mode, const struct buf *acl);
 
 bool fs_attrs_equal(const struct fs_attrs *a, const struct fs_attrs *b);

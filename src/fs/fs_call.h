@@ -61,7 +61,7 @@ struct fs_call_access {
     void *arg;
     /* Whether, and where it is to be done: fills the place. 0; or -errno, and nothing is open. */
     int (*pass)(void *arg, const struct fs_call_path *p, struct fs_place *out);
-    /* As fs_ops_check.ask, for a name that the call has come to by itself. */
+    /* As fs_place_check.ask, for a name that the call has come to by itself. */
     int (*check)(void *arg, enum fs_need need, const char *path, mode_t mode);
     /* Whether what is not found at `path` is merely not to be seen. */
     bool (*hidden)(void *arg, const char *path);

@@ -19,7 +19,7 @@
 
 static const atomic_bool run_never;
 
-/* A call being made: the places to act on. */
+/* A call being made, and the places that it acts on. */
 struct run {
     const struct fs_call *c;
     const struct fs_call_access *g;
@@ -46,7 +46,7 @@ static int run_enter(struct run *run, enum fs_need need, bool leaf, struct err *
 
 /* -- opening -- */
 
-/* What may be had: handles are for regular files; what is written whole is no pipe. */
+/* Handles are for regular files; what is written whole may be a device, but no pipe. */
 static bool run_is_file(enum fs_call_op op, bool follow, const struct stat *st) {
     bool whole = op == FS_CALL_WRITE && follow;
     return whole ? !S_ISFIFO(st->st_mode) && !S_ISSOCK(st->st_mode) : S_ISREG(st->st_mode);
@@ -86,7 +86,7 @@ static int run_write_new(struct run *run, struct str data, struct err *e) {
 
 /* -- looking -- */
 
-/* What is denied is said to be so where nothing is to be seen of it, too. Returns r, or that. */
+/* Turns ENOENT into EACCES where the policy hides the path. Returns r or -EACCES, e set. */
 static int run_unseen(struct run *run, int r, struct err *e) {
     _cleanup_err_ struct err why = ERR_INIT;
     if (r != -ENOENT || run_enter(run, FS_READS, true, &why) != -EACCES)
@@ -121,7 +121,7 @@ static int run_metadata(struct run *run, struct buf *result, struct err *e) {
     return fs_fail_check(e, buf_put(result, &meta, sizeof meta));
 }
 
-/* Who may not read a directory sees no names either; the kernel says whatever else is wrong. */
+/* A client that may not read a directory sees no names either. */
 static int run_list(struct run *run, struct buf *result, struct err *e) {
     _cleanup_err_ struct err why = ERR_INIT;
     const struct fs_call_path p = {
@@ -149,7 +149,7 @@ static int run_walk(const struct fs_call *c, struct buf *result, struct err *e) 
 
 static int run_mkdir(struct run *run, struct err *e) {
     const struct fs_call *c = run->c;
-    const struct fs_ops_check check = {run->g->check, run->g->arg};
+    const struct fs_place_check check = {run->g->check, run->g->arg};
     if (strcmp(c->path, "/") == 0)
         return fs_mkdir(c->path, c->recursive, c->follow, e);
     int r = run_enter(run, FS_MAKES, c->recursive, e);
@@ -163,10 +163,10 @@ static int run_mkdir(struct run *run, struct err *e) {
 
 static int run_remove(struct run *run, struct err *e) {
     const struct fs_call *c = run->c;
-    const struct fs_ops_check check = {run->g->check, run->g->arg};
+    const struct fs_place_check check = {run->g->check, run->g->arg};
     struct fs_remove remove = {
         .path = c->path, .recursive = c->recursive, .force = c->force, .follow = c->follow};
-    if (c->recursive && !c->follow) /* nothing is removed */
+    if (c->recursive && !c->follow) /* fs_remove() refuses it */
         return fs_remove(&remove, &run_never, e);
     int r = run_enter(run, FS_TAKES, false, e);
     if (r == -ENOENT && c->force && !run->g->hidden(run->g->arg, c->path)) {
@@ -175,7 +175,7 @@ static int run_remove(struct run *run, struct err *e) {
     }
     if (r < 0)
         return r;
-    if (run->at.mode == 0) /* what has come since was not decided on */
+    if (run->at.mode == 0) /* nobody decided on what came since */
         return c->force && !run->g->hidden(run->g->arg, c->path) ? 0 : fs_fail(e, ENOENT);
     remove.at = &run->at;
     remove.check = &check;
@@ -215,7 +215,7 @@ static int run_enter_copy(struct run *run, struct err *e) {
 
 static int run_copy(struct run *run, struct err *e) {
     const struct fs_call *c = run->c;
-    const struct fs_ops_check check = {run->g->check, run->g->arg};
+    const struct fs_place_check check = {run->g->check, run->g->arg};
     int r = run_enter_copy(run, e);
     if (r < 0)
         return r;

@@ -21,7 +21,7 @@ struct copy_tree {
 /* -- is the destination inside the source? -- */
 
 /*
- * Real path of `path`, of which the end need not exist: that of the longest part which does, then
+ * Real path of `path`, whose end may be missing: resolves the longest part that exists and appends
  * the rest as it is. Owned; NULL with errno.
  */
 static char *copy_real_path(const char *path) {
@@ -73,7 +73,7 @@ static int copy_check_nesting(const struct fs_copy *c, struct err *e) {
 
 /* -- one entry -- */
 
-/* The directory `name` of dir, which `make` makes if it is missing. A descriptor or -errno. */
+/* Opens the directory `name` of dir; with `make` makes it first. A descriptor or -errno. */
 static int copy_make_dir(int dir, const char *name, bool make, bool follow) {
     int num = make && mkdirat(dir, name, COPY_DIR_MODE) < 0 ? errno : 0;
     if (num == ENOENT)
@@ -85,7 +85,7 @@ static int copy_make_dir(int dir, const char *name, bool make, bool follow) {
     return fd;
 }
 
-/* Opens a directory of the source to be read, which must not be the destination. */
+/* Opens a directory of the source, which must not be the destination, to be read. */
 static int copy_open_dir(const struct copy_tree *t, int dir, const char *name, struct err *e) {
     _cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
@@ -109,7 +109,7 @@ static int copy_enter(struct copy_tree *t, const char *name, bool make, struct e
     return fs_fail_check(e, fs_cursor_push(&t->levels, name, &fd, &peer));
 }
 
-/* A destination that is no file is named by its path. */
+/* Names a destination that is no file by its path. */
 static int copy_regular(const struct copy_tree *t, const struct fs_copy_file *c, struct err *e) {
     int r = fs_copy_file_regular(c, t->stop, e);
     if (r <= 0)
@@ -125,7 +125,7 @@ static int copy_regular(const struct copy_tree *t, const struct fs_copy_file *c,
 /* Asks whether an entry of a type may be copied; *there: something is at the destination. 0 or
  * -errno. */
 static int copy_ask(const struct copy_tree *t, const char *name, unsigned char type, bool *there) {
-    const struct fs_ops_check *check = t->args->check;
+    const struct fs_place_check *check = t->args->check;
     _cleanup_buf_ struct buf from = BUF_INIT(PATH_MAX), to = BUF_INIT(PATH_MAX);
     if (check == NULL)
         return 0;
@@ -143,7 +143,7 @@ static int copy_ask(const struct copy_tree *t, const char *name, unsigned char t
                  : check->ask(check->arg, type == DT_DIR ? FS_MAKES : FS_CHANGES, to.p, st.st_mode);
 }
 
-/* Anything but files, directories and links is passed over. */
+/* Skips everything but files, directories and links. */
 static int copy_entry(struct copy_tree *t, const struct fs_entry *entry, struct err *e) {
     const struct fs_level *level = fs_cursor_last(&t->levels);
     struct fs_copy_file c = {level->list.fd, level->peer, entry->name, entry->name,
@@ -189,7 +189,7 @@ static int copy_all(struct copy_tree *t, struct err *e) {
     return r;
 }
 
-/* The directory to look the name of a path up in, borrowed, and that name. */
+/* Returns the directory to look a path up in, borrowed; *name is the name in it. */
 static int copy_dir(const struct fs_place *at, const char *path, const char **name) {
     *name = at != NULL ? fs_place_name(at) : path;
     return at != NULL ? at->dir : AT_FDCWD;

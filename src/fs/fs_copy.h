@@ -1,5 +1,5 @@
 #pragma once
-/* Copying files, links and whole trees. */
+/* Copies files, links and whole trees. */
 
 #include "fs/fs_place.h"
 
@@ -11,7 +11,7 @@ struct fs_copy {
      * places the paths are for texts alone, and no link is followed.
      */
     const struct fs_place *from, *to;
-    const struct fs_ops_check *check;
+    const struct fs_place_check *check;
 };
 
 /*

@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <limits.h>
 
-/* Neither end makes us wait when it is opened, or becomes our terminal. */
+/* An open never waits for a peer, and never makes a terminal ours. */
 #define COPY_FLAGS (O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
 #define COPY_STEP (64u << 20) /* bytes between two looks at *stop */
@@ -18,7 +18,7 @@ static bool copy_stopped(const atomic_bool *stop) {
     return atomic_load_explicit(stop, memory_order_relaxed);
 }
 
-/* What the kernel cannot copy by itself between these two files. */
+/* Whether this errno says that the kernel alone cannot copy between the two files. */
 static bool copy_needs_buffer(int num) {
     return num == EXDEV || num == EINVAL || num == EOPNOTSUPP || num == ENOSYS || num == EPERM ||
            num == EBADF;

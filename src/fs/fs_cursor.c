@@ -42,7 +42,7 @@ const char *fs_cursor_name(const struct fs_cursor *l, size_t i) {
     return l->names.p + fs_cursor_at(l, i)->name;
 }
 
-/* Closes a level that is far above the last one, if that is due and it is not the top. */
+/* Closes the level that is FS_CURSOR_OPEN above the last one, unless it is the top. 0 or -errno. */
 static int levels_close_far(struct fs_cursor *l) {
     size_t depth = fs_cursor_depth(l);
     if (depth < FS_CURSOR_OPEN + 1)
@@ -86,7 +86,7 @@ void fs_cursor_pop(struct fs_cursor *l) {
     l->levels.len -= sizeof *last;
 }
 
-/* Takes fd, if it is the directory wanted: fd or -ESTALE. Passes errors on. */
+/* Returns fd if it is the wanted directory; else closes it: -ESTALE. Passes errors on. */
 static int levels_accept(int fd, struct fs_id want) {
     _cleanup_close_ int own = fd;
     struct fs_id id;

@@ -1,13 +1,12 @@
 #pragma once
 /*
- * The way from the top of a tree down to the directory that is being gone through, for trees of any
- * depth: no recursion, and few descriptors. Only the top and the FS_CURSOR_OPEN deepest levels are
- * open. A level that was closed is opened again on the way up, as ".." of the one below, and only
- * the very same directory (device and inode) is accepted, so that a directory moved elsewhere
- * meanwhile leads nobody out of the tree.
+ * The path from the top of a tree down to the current directory, for trees of any depth: no
+ * recursion, and few descriptors. Only the top and the FS_CURSOR_OPEN deepest levels are open. On
+ * the way up a closed level is opened again as ".." of the one below. It must be the directory that
+ * was closed (device and inode), so that one moved meanwhile leads nobody out of the tree.
  *
- * A level may have a peer, the directory it is copied to. Links were followed to reach it, so where
- * ".." leads elsewhere it is found by its names from the top, and must be the same one, too.
+ * A level may have a peer, the directory it is copied to, reached through links. Where ".." leads
+ * elsewhere, the peer is found by its names from the top; it must be the one that was closed, too.
  *
  * Maximum: FS_CURSOR_BYTES for names and records; a tree that needs more is ENAMETOOLONG.
  */

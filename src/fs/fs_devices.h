@@ -53,5 +53,5 @@ enum fs_device fs_devices_root(const struct fs_devices *d);
  */
 enum fs_device fs_devices_find(const struct fs_devices *d, const struct statx *st);
 
-/* The same; a mount that is unknown is learned by fstatfs() of fd, the file itself. May wait. */
+/* Like fs_devices_find(), but learns an unknown mount by fstatfs() of fd, the file. May wait. */
 enum fs_device fs_devices_learn(struct fs_devices *d, int fd, const struct statx *st);

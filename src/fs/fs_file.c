@@ -21,7 +21,7 @@
 /* How long a device may refuse to take more. */
 #define FILE_DEVICE_MS 10000
 
-/* Bytes written at a time. For more the kernel takes larger blocks of memory, which are colder. */
+/* Bytes per write(). For larger ones the kernel takes larger, colder blocks of memory. */
 #define FILE_WRITE_MAX (256u << 10)
 
 #define FILE_PROBE_BUF (256u << 10)
@@ -29,7 +29,7 @@
 
 #define FILE_DAY (24 * 60 * 60) /* seconds */
 
-/* open() in one of the two modes; the descriptor, or -errno with e set. */
+/* open() in follow or no-follow mode. The descriptor, or -errno with e set. */
 static int file_open(const char *path, bool follow, int flags, struct err *e) {
     _cleanup_close_ int dir = -1;
     const char *leaf = path;
@@ -43,7 +43,7 @@ static int file_open(const char *path, bool follow, int flags, struct err *e) {
     return fd < 0 ? fs_fail(e, errno) : fd;
 }
 
-/* Takes over a descriptor and what is known of it. */
+/* Makes a file of an open descriptor, which it takes over. */
 static struct fs_file file_make(int *fd, const struct statx *st, enum fs_device kind) {
     return (struct fs_file){
         .fd = steal_fd(fd),
@@ -80,7 +80,7 @@ int fs_file_open_replace(struct fs_devices *d, const char *path, struct fs_file 
     return file_open_regular(d, path, true, O_WRONLY | O_CREAT | O_TRUNC, f, e);
 }
 
-/* Whether [offset, offset + n) has offsets that the kernel does not know. */
+/* Whether [offset, offset + n) goes beyond the largest offset of the kernel. */
 static bool file_beyond(uint64_t offset, size_t n) {
     return offset > INT64_MAX || n > INT64_MAX - offset;
 }
@@ -104,7 +104,7 @@ ssize_t fs_file_pread(int fd, void *dst, size_t n, uint64_t offset) {
     return (ssize_t)done;
 }
 
-/* The null device, and nothing that merely has its name; or -errno. */
+/* Opens the null device, and nothing that merely has its name. A descriptor or -errno. */
 static int file_open_null(void) {
     _cleanup_close_ int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
     struct stat st;
@@ -145,8 +145,7 @@ ssize_t fs_file_probe(int fd, size_t n, uint64_t offset) {
     }
     if (done == n)
         return (ssize_t)n;
-    ssize_t rest =
-        file_probe_copy(fd, n - done, offset + done); /* knows what is wrong, or the end */
+    ssize_t rest = file_probe_copy(fd, n - done, offset + done); /* finds the error, or the end */
     return rest < 0 ? rest : (ssize_t)done + rest;
 }
 
@@ -156,9 +155,9 @@ static bool file_later(struct statx_timestamp a, struct statx_timestamp b) {
 }
 
 /*
- * Whether a read leaves the access time as it is. Else it would be written, which may wait for the
- * journal, RWF_NOWAIT or not. With relatime the kernel writes one that is not later than the last
- * change, or older than a day.
+ * Whether a read leaves the access time alone. To write it may wait for the journal, even with
+ * RWF_NOWAIT. With relatime the kernel updates it if it is not later than the last change, or older
+ * than a day.
  */
 static bool file_settled(const struct statx *st, bool noatime) {
     return noatime ||
@@ -174,7 +173,7 @@ bool fs_file_try_settle(struct fs_file *f) {
     return f->settled;
 }
 
-/* Takes over a file that was opened without waiting, if it is one to be read so. 0 or -EAGAIN. */
+/* Takes over a descriptor if its file can be read without waiting. 0 or -EAGAIN. */
 static int file_take_quick(const struct fs_devices *d, int *fd, struct fs_file *f) {
     struct statx st;
     if (fs_statx(*fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, &st) < 0)
@@ -188,10 +187,10 @@ static int file_take_quick(const struct fs_devices *d, int *fd, struct fs_file *
     return 0;
 }
 
-/* Below "/" and not leaving its mount, which is local: nothing there can make an open wait. */
+/* Opens a file on the mount of "/", if that is local: no open waits there. */
 static int file_try_root(const struct fs_devices *d, const char *path, struct fs_file *f) {
     size_t n = strnlen(path, PATH_MAX);
-    if (n == PATH_MAX) /* too long, though it would not be from here */
+    if (n == PATH_MAX) /* too long, though not relative to "/" */
         return -EAGAIN;
     if (fs_devices_root(d) < FS_DEVICE_DATA || n < 2)
         return -EXDEV;
@@ -234,7 +233,7 @@ bool fs_file_closes_fast(const struct fs_file *f) {
     return f->quick && fstat(f->fd, &st) == 0 && st.st_nlink > 0;
 }
 
-/* A short read may mean that the rest is not cached; the end of the file is where nothing comes. */
+/* A short read may mean that the rest is not cached; an empty one means the end. */
 ssize_t fs_file_try_pread(const struct fs_file *f, void *dst, size_t n, uint64_t offset) {
     if (!f->quick || !f->settled || file_beyond(offset, n))
         return -EAGAIN;
@@ -265,7 +264,7 @@ int fs_file_pwrite(int fd, const void *src, size_t n, uint64_t offset) {
     return 0;
 }
 
-/* Waits until a device takes more: 0, or -EAGAIN if it does not. */
+/* Waits until a device takes more. 0; -EAGAIN: it did not in FILE_DEVICE_MS. */
 static int file_wait_writable(int fd) {
     struct pollfd p = {.fd = fd, .events = POLLOUT};
     int r;
@@ -276,7 +275,7 @@ static int file_wait_writable(int fd) {
 }
 
 int fs_file_write_all(int fd, const void *src, size_t n) {
-    bool waited = false; /* since the last byte: what takes nothing then says EAGAIN for ever */
+    bool waited = false; /* since the last byte: some devices say writable and EAGAIN for ever */
     for (size_t done = 0; done < n;) {
         ssize_t r = write(fd, (const char *)src + done, MIN(n - done, (size_t)FILE_WRITE_MAX));
         if (r == 0)

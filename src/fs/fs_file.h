@@ -31,7 +31,7 @@ MUST_CHECK int fs_file_open_replace(struct fs_devices *d, const char *path, stru
                                     struct err *e);
 
 /*
- * The same as fs_file_open_read() with links followed, but never waits: for the loop's thread.
+ * Like fs_file_open_read() with links followed, but never waits: for the loop's thread.
  * -EAGAIN when it would have to, cannot be sure, or failed: then fs_file_open_read() will tell.
  */
 MUST_CHECK int fs_file_try_open_read(const struct fs_devices *d, const char *path,

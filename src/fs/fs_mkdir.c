@@ -11,7 +11,7 @@ static bool mkdir_is_dir(const char *path) {
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* 0 also if the directory is there already, made by whomever, or through a link. */
+/* 0 also if the directory exists already, or is a link to one. */
 static int mkdir_one(const char *path) {
     if (mkdir(path, MKDIR_MODE) == 0)
         return 0;
@@ -44,7 +44,7 @@ static int mkdir_all(const char *path) {
     return r;
 }
 
-/* Goes from *dir to its directory `name`, which `make` makes if it is missing; passes no link. */
+/* Moves *dir down to its directory `name`; with `make` makes it if missing. Passes no link. */
 static int mkdir_enter(int *dir, const char *name, bool make) {
     const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     int fd = openat(*dir, name, flags);
@@ -61,11 +61,11 @@ static int mkdir_enter(int *dir, const char *name, bool make) {
 }
 
 /*
- * Goes from *dir down the components of `path` from `at` on, which are below it, and makes those
- * that are missing; passes no link. With a check it asks before each one, and makes only what was
- * missing then: what was there, and is gone by now, was not decided on. 0 or -errno.
+ * Moves *dir down the components of `path` from `at` on, and makes those that are missing; passes
+ * no link. With a check it asks before each one, and makes only what was missing then: the answer
+ * was about what existed. 0 or -errno.
  */
-static int mkdir_down(int *dir, char *path, size_t at, const struct fs_ops_check *check) {
+static int mkdir_down(int *dir, char *path, size_t at, const struct fs_place_check *check) {
     int r = 0;
     for (char *name = path + at; r == 0 && *name != '\0';) {
         char *slash = strchrnul(name, '/');
@@ -113,12 +113,12 @@ int fs_mkdir(const char *path, bool recursive, bool follow, struct err *e) {
 }
 
 int fs_mkdir_at(const struct fs_place *p) {
-    if (p->mode != 0) /* that it may be made was not decided, and it may be gone by now */
+    if (p->mode != 0) /* the decision was about what existed, which may be gone by now */
         return -EEXIST;
     return mkdirat(p->dir, fs_place_name(p), MKDIR_MODE) < 0 ? -errno : 0;
 }
 
-int fs_mkdir_all_at(const struct fs_place *p, const struct fs_ops_check *check) {
+int fs_mkdir_all_at(const struct fs_place *p, const struct fs_place_check *check) {
     char path[PATH_MAX];
     _cleanup_close_ int dir = fs_place_dup(p);
     if (dir < 0)

@@ -1,8 +1,8 @@
 #pragma once
 /*
- * Where a confined call acts: an open directory and a name in it. Whoever decides on the call fills
- * the place; the call acts relative to the descriptor and never looks the path up again. A parent
- * that somebody renames or replaces in between changes neither the directory nor the decision.
+ * Where a confined call acts: an open directory and a name in it. The gate that decides on the call
+ * fills the place. The call acts relative to the descriptor and never looks the path up again, so
+ * that nobody can change the place after the decision.
  */
 
 #include "fs/fs.h"
@@ -10,10 +10,10 @@
 #include <limits.h>
 
 struct fs_place {
-    int dir;             /* owned, O_PATH: the deepest directory of `path` that exists; -1: none */
-    int object;          /* owned, O_PATH: what is there, where the decision is about it; or -1 */
-    mode_t mode;         /* of what is there; 0: nothing */
-    size_t name;         /* offset in `path` of the first component below `dir` */
+    int dir;     /* owned, O_PATH: the deepest directory of `path` that exists; -1: none */
+    int object;  /* owned, O_PATH: the existing object, if the decision is about it; or -1 */
+    mode_t mode; /* of what exists; 0: nothing */
+    size_t name; /* offset in `path` of the first component below `dir` */
     char path[PATH_MAX]; /* absolute, without links and dot segments */
 };
 
@@ -42,24 +42,24 @@ MUST_CHECK int fs_place_fill(struct fs_place *p, bool parents);
 /* openat() of the name; a link is never followed. A descriptor or -errno. */
 MUST_CHECK int fs_place_open(const struct fs_place *p, int flags, mode_t mode);
 
-/* A descriptor of its own for the directory. The descriptor or -errno. */
+/* Duplicates the directory's descriptor. The new one or -errno. */
 MUST_CHECK int fs_place_dup(const struct fs_place *p);
 
 /* What a call is about to do with a path. */
 enum fs_need {
-    FS_LOOKS, /* learns what is known about it, not what is in it */
+    FS_LOOKS, /* learns its metadata, not its contents */
     FS_READS,
     FS_CHANGES, /* makes or replaces a file; changes a mode */
     FS_MAKES,   /* makes a directory */
     FS_TAKES,   /* removes it, or gives it another name */
-    FS_GETS,    /* it becomes the name of something else: the last component is not followed */
+    FS_GETS,    /* gives the name to something else; does not follow a link there */
 };
 
 /*
- * Asked before a call touches a name that it has come to by itself, below a place that was decided
- * on: `path` is that name, without links, `mode` what is there, 0: nothing. 0 or -errno.
+ * A call asks this before it touches a name that it found itself, below the place that was decided
+ * on: `path` is that name, without links, `mode` that of what exists, 0: nothing. 0 or -errno.
  */
-struct fs_ops_check {
+struct fs_place_check {
     int (*ask)(void *arg, enum fs_need need, const char *path, mode_t mode);
     void *arg;
 };

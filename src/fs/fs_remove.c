@@ -9,8 +9,8 @@
 #define REMOVE_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 /*
- * How often a directory is gone through that is not empty in the end: somebody adds to it, or the
- * file system passes over entries while others are being removed.
+ * Passes over a directory that is not empty after the first: somebody adds to it, or the file
+ * system skips entries while others are removed.
  */
 #define REMOVE_PASSES 4
 
@@ -26,8 +26,8 @@ static int remove_unlink(int dir, const char *name, int flags) {
     return unlinkat(dir, name, flags) == 0 || errno == ENOENT ? 0 : -errno;
 }
 
-/* Enters a directory that the last level has. If it is none, it is unlinked, unless somebody has
- * decided on a directory. */
+/* Enters a directory of the last level. Unlinks what is none by now, unless a check decided on a
+ * directory. 0 or -errno. */
 static int remove_enter(struct remove_tree *t, const char *name) {
     int dir = fs_cursor_last(&t->levels)->list.fd;
     _cleanup_close_ int fd = openat(dir, name, REMOVE_FLAGS);
@@ -38,9 +38,9 @@ static int remove_enter(struct remove_tree *t, const char *name) {
     return fs_cursor_push(&t->levels, name, &fd, &(int){-1});
 }
 
-/* Whether the entry of the last level may go. 0 or -errno. */
+/* Asks whether the entry of the last level may be removed. 0 or -errno. */
 static int remove_ask(const struct remove_tree *t, const struct fs_entry *entry) {
-    const struct fs_ops_check *check = t->args->check;
+    const struct fs_place_check *check = t->args->check;
     _cleanup_buf_ struct buf path = BUF_INIT(PATH_MAX);
     if (check == NULL)
         return 0;
@@ -62,7 +62,7 @@ static int remove_entry(struct remove_tree *t, const struct fs_entry *entry) {
     return r == -EISDIR ? remove_enter(t, entry->name) : r;
 }
 
-/* Removes the last level, which has no entries left, and leaves it. */
+/* Removes the last level, which was gone through, and leaves it. 0 or -errno. */
 static int remove_leave(struct remove_tree *t) {
     size_t last = fs_cursor_depth(&t->levels) - 1;
     int r = fs_cursor_open_parent(&t->levels);
@@ -102,7 +102,7 @@ static bool remove_is_root(int fd) {
            fs_id_eq(id, (struct fs_id){root.st_dev, root.st_ino});
 }
 
-/* Opens the directory that holds the path, and the top in it. 0 or -errno. */
+/* Opens the parent directory, and the top in it. 0 or -errno. */
 static int remove_open(struct remove_tree *t) {
     const struct fs_place *at = t->args->at;
     t->leaf = at != NULL ? fs_place_name(at) : NULL;
@@ -127,7 +127,7 @@ static int remove_tree(const struct fs_remove *args, const atomic_bool *stop) {
     return r;
 }
 
-/* How the call ends that had the result n, -errno or not. */
+/* Ends the call, whose result is n: 0 or -errno. */
 static int remove_end(const struct fs_remove *r, int n, struct err *e) {
     return n == -ENOENT && r->force ? 0 : fs_fail_check(e, n);
 }
@@ -142,7 +142,7 @@ static int remove_follow(const struct fs_remove *r, const atomic_bool *stop, str
     return remove_end(r, n < 0 ? -errno : 0, e);
 }
 
-/* One name of an open directory. */
+/* Removes one name of an open directory. 0 or -errno with e set. */
 static int remove_name(const struct fs_remove *r, int dir, const char *name, struct err *e) {
     struct stat st;
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -167,7 +167,7 @@ static int remove_nofollow(const struct fs_remove *r, struct err *e) {
     return num != 0 ? -num : remove_name(r, dir, leaf, e);
 }
 
-/* A link is not followed, whatever comes in the place of a name after the decision. */
+/* Follows no link, whatever replaces a name after the decision. */
 static int remove_at(const struct fs_remove *r, const atomic_bool *stop, struct err *e) {
     if (r->at->path[1] == '\0')
         return fs_fail(e, EBUSY);

@@ -1,5 +1,5 @@
 #pragma once
-/* Removing files and whole trees. */
+/* Removes files and whole trees. */
 
 #include "fs/fs_place.h"
 
@@ -9,7 +9,7 @@ struct fs_remove {
     /* Where it is to be done, and who is asked before each name below it; `path` is not looked at
      * then. Else both NULL. */
     const struct fs_place *at;
-    const struct fs_ops_check *check;
+    const struct fs_place_check *check;
 };
 
 /*

@@ -1,5 +1,5 @@
 #pragma once
-/* Renaming. */
+/* Renames files and directories. */
 
 #include "fs/fs.h"
 
@@ -11,6 +11,6 @@
  */
 MUST_CHECK int fs_rename(const char *source, const char *destination, bool replace, struct err *e);
 
-/* The same by names relative to directories (AT_FDCWD for full paths), without "/". 0 or -errno. */
+/* fs_rename() relative to directories (AT_FDCWD for full paths), without "/". 0 or -errno. */
 MUST_CHECK int fs_rename_at(int source_dir, const char *source, int destination_dir,
                             const char *destination, bool replace);

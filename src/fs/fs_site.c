@@ -11,7 +11,7 @@
 #define SITE_LOCAL (1ull << 62)
 #define SITE_KNOWN (1ull << 63) /* set in every site, so that none is 0 */
 
-/* Those that ask somebody else do not know this attribute (see device_of_file()). */
+/* Remote file systems do not know this attribute (see device_of_file()). */
 uint64_t fs_site(const struct statx *st) {
     uint64_t local = st->stx_attributes_mask & STATX_ATTR_NODUMP ? SITE_LOCAL : 0;
     return makedev(st->stx_dev_major, st->stx_dev_minor) | local | SITE_KNOWN;
@@ -21,7 +21,7 @@ bool fs_site_enter_known(struct pool_job *j, uint64_t site) {
     return pool_enter(j, site, site & SITE_LOCAL ? FS_SITE_LOCAL : FS_SITE_REMOTE);
 }
 
-/* What is cached is enough: asking a file system that hangs would hang. */
+/* Reads cached facts only: a file system that hangs must not be asked. */
 static int site_look(int fd, struct statx *st) {
     return fs_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, st);
 }
@@ -31,7 +31,7 @@ bool fs_site_enter_fd(struct pool_job *j, int fd) {
     return site_look(fd, &st) < 0 || fs_site_enter_known(j, fs_site(&st));
 }
 
-/* The rest of a way, after a link was found on it. */
+/* The rest of a path, after a link was found on it. */
 struct site_way {
     char rest[PATH_MAX];
     int links;
@@ -61,7 +61,7 @@ static bool site_follow(struct site_way *w, int fd, const char *left) {
     return true;
 }
 
-/* Goes on from the directory *dir, which is replaced. */
+/* Walks the rest from the directory *dir, which it replaces. False as pool_enter(). */
 static bool site_walk(struct pool_job *j, struct site_way *w, int *dir) {
     char *rest = w->rest;
     if (!fs_site_enter_fd(j, *dir))
@@ -91,7 +91,7 @@ static bool site_walk(struct pool_job *j, struct site_way *w, int *dir) {
     return true;
 }
 
-/* The directory above, if it can be had without waiting, else "/"; *left is the way from there. */
+/* Opens the parent if that is cached, else "/"; *left is the path from there. */
 static int site_start(const char *path, const char **left) {
     char parent[PATH_MAX];
     const char *slash = strrchr(path, '/');

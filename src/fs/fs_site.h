@@ -3,20 +3,20 @@
  * Tells the pool which file system a job is about to touch (pool_enter()), so that one that hangs
  * keeps a bounded number of threads. A site is a device: all mounts of a file system are one.
  *
- * The way to a file may itself hang. So it is gone step by step, and each file system is entered
- * before anything in it is looked up. The call itself walks the path again and may be led to
- * another file system: by a tree with a mount in it, or by a link that has changed. Then it counts
- * where it began. For that reason local file systems, where such calls begin, have a high limit.
+ * The path to a file may itself hang. So the job walks it step by step, and enters each file system
+ * before it looks anything up there. The call walks the path again and may end up elsewhere: by a
+ * mount in a tree, or by a link that has changed. Then it counts where it began. That is why local
+ * file systems, where such calls begin, have a high limit.
  */
 
 #include "loop/pool.h"
 
 #include <sys/stat.h>
 
-#define FS_SITE_REMOTE 48 /* jobs at one file system that asks somebody else: FUSE, NFS ... */
-#define FS_SITE_LOCAL 128 /* and at one of a disk, or in memory */
+#define FS_SITE_REMOTE 48 /* jobs at one remote file system: FUSE, NFS ... */
+#define FS_SITE_LOCAL 128 /* jobs at one file system on disk or in memory */
 
-/* The site of a file with the facts st, from fs_statx(); never 0. */
+/* The site of the file that fs_statx() described as st; never 0. */
 uint64_t fs_site(const struct statx *st);
 
 /*

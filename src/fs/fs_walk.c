@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <sys/syscall.h>
 
-#define WALK_ITEM 64 /* what an item costs beside its texts */
+#define WALK_ITEM 64 /* cost of an item beside its texts */
 /* Bytes of the path of a name in a directory that can be opened, and of its URI. */
 #define WALK_PATH_MAX (PATH_MAX + 3 * FS_NAME_MAX + 2)
 #define WALK_URI_MAX (3 * WALK_PATH_MAX + 64)
@@ -31,7 +31,7 @@ struct walk_dir {
 struct walk {
     const struct fs_walk *args;
     const atomic_bool *stop;
-    int root;                      /* owned; what directories are opened relative to */
+    int root;                      /* owned; directories are opened relative to it */
     struct walk_dir *first, *last; /* the directory being read, and those to be read after it */
     size_t directories;            /* read, or to be read */
     size_t seen;                   /* names */
@@ -43,9 +43,9 @@ struct walk {
     struct hash claims; /* real paths of all directories so far */
     struct arena arena;
     const struct fs_sink *sink;
-    struct buf uri;  /* of the first directory; with a name, while that is looked at */
+    struct buf uri;  /* of the first directory, or of the name at hand in it */
     size_t uri_len;  /* without a name, and without a slash at the end */
-    struct buf path; /* the same as a native path */
+    struct buf path; /* native path of the first directory, or of the name at hand */
     bool opaque;     /* names in it have no URI */
     bool look;       /* types of its entries cannot be trusted: it is not searchable */
 };
@@ -69,14 +69,14 @@ static int walk_put_entry(struct walk *w, enum fs_item_kind kind) {
     return walk_put(w, kind, buf_str(&w->uri), (struct str){"", 0});
 }
 
-/* The name at hand, or the directory itself, failed with errno num. */
+/* Adds the error num of the name at hand, or of the directory itself. */
 static int walk_put_errno(struct walk *w, int num) {
     char text[128];
     int n = snprintf(text, sizeof text, "%s (os error %d)", err_os_text(num), num);
     return walk_put(w, FS_ITEM_ERROR, buf_str(&w->uri), (struct str){text, (size_t)n});
 }
 
-/* A URI that would be read as that of another host. */
+/* Adds the error of a URI that a reader would take for that of another host. */
 static int walk_put_invalid(struct walk *w, struct str uri) {
     _cleanup_buf_ struct buf text = BUF_INIT(WALK_URI_MAX + 64);
     int r = buf_putf(&text, "'%.*s' is invalid on 'linux'", (int)uri.n, uri.p);
@@ -85,7 +85,7 @@ static int walk_put_invalid(struct walk *w, struct str uri) {
 
 /* -- paths -- */
 
-/* Bytes of names that stay as they are in a URI; some others do, too. */
+/* Whether a URI surely has these bytes as they are. */
 static bool walk_plain(struct str s) {
     for (size_t i = 0; i < s.n; i++) {
         unsigned char c = (unsigned char)s.p[i];
@@ -108,14 +108,14 @@ static int walk_put_name_uri(struct buf *uri, struct str name) {
     return r < 0 ? r : buf_put(uri, escaped.p + before, escaped.len - before);
 }
 
-/* Sets w->uri to that of a name in the directory at hand. */
+/* Sets w->uri to the URI of a name in the directory at hand. */
 static int walk_set_uri(struct walk *w, struct str name) {
     w->uri.len = w->uri_len;
     int r = buf_putc(&w->uri, '/');
     return r == 0 ? walk_put_name_uri(&w->uri, name) : r;
 }
 
-/* Sets w->path in the same way; a NUL follows it. */
+/* Sets w->path to the path of a name in the directory at hand; a NUL follows it. */
 static int walk_set_path(struct walk *w, struct str name) {
     w->path.len = w->first->path_len;
     int r = w->path.len > 1 ? buf_putc(&w->path, '/') : 0;
@@ -127,7 +127,7 @@ static int walk_set_path(struct walk *w, struct str name) {
     return r;
 }
 
-/* Appends the URI of a directory: that of the root, as it was asked for, and the rest. */
+/* Appends the URI of a directory: that of the root as the client wrote it, and the rest. */
 static int walk_put_dir_uri(struct walk *w, struct str path) {
     const char *root = w->args->path;
     if (w->args->uri == NULL)
@@ -144,7 +144,7 @@ static int walk_put_dir_uri(struct walk *w, struct str path) {
     return r == 0 ? walk_put_name_uri(&w->uri, (struct str){rest.p + 1, rest.n - 1}) : r;
 }
 
-/* Sets both to those of the directory itself. */
+/* Sets w->uri and w->path to those of the directory itself. */
 static int walk_set_dir(struct walk *w) {
     struct str path = {w->first->path, w->first->path_len};
     w->uri.len = w->path.len = 0;
@@ -212,7 +212,7 @@ static char *walk_real(const struct walk *w, struct str name, bool link) {
     return asprintf(&real, "%s/%s", dir, name.p) < 0 ? NULL : real;
 }
 
-/* A directory was found: lists it, and has it read if it is to be. */
+/* Lists a directory that was found, and enqueues it if the walk goes there. */
 static int walk_found_dir(struct walk *w, struct str name, bool link) {
     int r = walk_put_entry(w, FS_ITEM_DIR);
     size_t depth = w->first->depth + 1;
@@ -255,7 +255,7 @@ static int walk_link_kind(const struct walk *w, const char *name, enum walk_kind
     return 0;
 }
 
-/* Adds an entry to the names. Links that lead nowhere are left out, and not counted. */
+/* Adds an entry to the names, but no link that leads nowhere. */
 static int walk_add_name(struct walk *w, const struct fs_entry *entry) {
     enum walk_kind kind = walk_kind_of(entry->type);
     if (entry->type == DT_LNK &&
@@ -280,7 +280,7 @@ static int walk_read_names(struct walk *w) {
     return r;
 }
 
-/* Finds out what a name is. 0 or -errno. */
+/* Finds out the kind of a name. 0 or -errno. */
 static int walk_look(const struct walk *w, const char *name, enum walk_kind *kind) {
     struct stat st;
     if (fstatat(w->list.fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -343,13 +343,13 @@ static int walk_look_at_names(struct walk *w) {
 }
 
 /*
- * Opens the directory at hand. Without links being followed none is passed, also if one was put in
- * the place of a directory of its path meanwhile.
+ * Opens the directory at hand. If the walk follows no links, it passes none here either, also if
+ * one has replaced a directory of the path meanwhile.
  */
 static int walk_open(const struct walk *w) {
     const char *relative = w->first->path + strlen(w->args->path);
     int nofollow = w->args->follow_directory_links ? 0 : O_NOFOLLOW;
-    if (*relative == '\0') /* not as "." of itself: it may be readable only */
+    if (*relative == '\0') /* not as "." of itself: that needs search permission */
         return open(w->args->path, WALK_FLAGS | nofollow);
     relative += *relative == '/';
     if (nofollow == 0)

@@ -61,7 +61,7 @@ static void names_sort(struct fs_walk_names *l) {
                 l->text.p);
 }
 
-/* Copies the text of what is left to a buffer of its own. */
+/* Compacts the texts of the names that are left. 0 or -ENOMEM. */
 static int names_compact(struct fs_walk_names *l) {
     struct buf text = BUF_INIT(FS_WALK_NAMES_BYTES);
     size_t bytes = 0;
@@ -79,7 +79,7 @@ static int names_compact(struct fs_walk_names *l) {
     return r;
 }
 
-/* Drops all but the first n; what would come behind them later is not wanted either. */
+/* Drops all but the first n, and every later name that sorts behind them. */
 static void names_cut(struct fs_walk_names *l, size_t n) {
     if (fs_walk_names_count(l) > n) {
         l->names.len = n * sizeof(struct walk_name);

@@ -1,13 +1,13 @@
 #pragma once
 /*
  * The names of one directory in the order of a walk: by their bytes as UTF-8, bad ones replaced by
- * U+FFFD. Of a directory with more names than the walk may still look at only the first in that
- * order are kept, so that memory does not depend on the directory.
+ * U+FFFD. The list keeps only the first names in that order, as many as the walk may still look at,
+ * so that memory does not depend on the directory.
  *
- * Maxima: a quarter more names than asked for, and FS_WALK_NAMES_BYTES for them (twice that for the
- * moment in which what is left of them is copied together). That is enough for the 50,001 valid
- * names of 255 bytes that the largest walk can want; only of names full of bad bytes, which grow by
- * being replaced, may fewer be kept: then `cut` is set.
+ * Maxima: a quarter more names than asked for, and FS_WALK_NAMES_BYTES for them (twice that while
+ * they are compacted). That holds the 50,001 valid names of 255 bytes that the largest walk can
+ * want. Names full of bad bytes grow when these are replaced: the list may keep fewer of them, and
+ * sets `cut`.
  */
 
 #include "fs/fs_list.h"
@@ -20,7 +20,7 @@ enum walk_kind {
     WALK_DIR,
     WALK_DIR_LINK, /* a link to a directory */
     WALK_OTHER,    /* counted, not listed: other links, FIFOs, sockets, devices */
-    WALK_LOOK,     /* to be found out by its name: it is not the one that is stored, or unknown */
+    WALK_LOOK,     /* unknown, or the name is not the stored one: stat() tells */
 };
 
 struct walk_name {

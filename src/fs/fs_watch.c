@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <sys/inotify.h>
 
-/* Starts of one scan. */
+/* Directories that one scan begins with, at most. */
 #define WATCH_BATCH 256
 
 /* The path of a directory that could be watched, and a name in it. */
@@ -97,7 +97,7 @@ static struct fs_watch_dir *watch_dir_new(struct fs_watch *w, struct fs_watch_di
 static void watch_unuse(struct fs_watch_set *s, int wd) {
     if (watch_knows_wd(s, wd) || buf_put(&s->unused, &wd, sizeof wd) == 0)
         return;
-    /* No memory for it: its events go unheard, and the next scan of it finds it there. */
+    /* No memory: its events go unheard until the next scan finds it. */
 }
 
 /* Frees one that has no children. */
@@ -117,7 +117,7 @@ static void watch_dir_free(struct fs_watch_dir *d, bool exists) {
     free(d);
 }
 
-/* Frees d and all below. `exists`: they may be somewhere still, to be watched no longer. */
+/* Frees d and all below. `exists`: they may still exist elsewhere, so their watches must go. */
 static void watch_tree_free(struct fs_watch_dir *d, bool exists) {
     for (struct fs_watch_dir *at = d, *up; at != NULL; at = up) {
         struct list *child = list_first(&at->children);
@@ -232,7 +232,7 @@ static void watch_on_self(struct fs_watch_dir *d, uint32_t mask) {
     }
     if ((mask & (IN_ATTRIB | IN_UNMOUNT)) != 0 && !(top && d->watch->leaf != NULL))
         watch_changed_in(d, (struct str){NULL, 0});
-    if ((mask & IN_UNMOUNT) != 0) { /* what was below the mount shows up */
+    if ((mask & IN_UNMOUNT) != 0) { /* uncovers what is below the mount */
         struct fs_watch_dir *parent = d->parent;
         char name[NAME_MAX + 1];
         size_t n = MIN(d->n, (size_t)NAME_MAX);
@@ -249,7 +249,7 @@ static void watch_on_dir(struct fs_watch_dir *d, uint32_t mask, struct str name)
     struct fs_watch_dir *child = watch_child(d, name);
     bool comes = (mask & (IN_CREATE | IN_MOVED_TO)) != 0;
     bool goes = (mask & (IN_DELETE | IN_MOVED_FROM)) != 0;
-    /* What a scan has found already may be reported as made later. */
+    /* The event of making may come after a scan has found it. */
     if (child != NULL && (mask & (IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO)) != 0)
         watch_tree_free(child, (mask & IN_DELETE) == 0);
     else if (child != NULL)
@@ -401,11 +401,11 @@ int fs_watch_next(struct fs_watch_set *s, struct fs_watch_scan *scan, struct fs_
     if (r == 0)
         return 1;
     if (*w != NULL)
-        fs_watch_lose(*w); /* what was taken up must not be forgotten */
+        fs_watch_lose(*w); /* else what the scan took would be forgotten */
     return r;
 }
 
-/* The directory that a scan has found, in the tree; NULL: it cannot be. */
+/* Finds or adds the tree node of a directory that a scan found. NULL: no memory, or no parent. */
 static struct fs_watch_dir *watch_adopt_dir(struct fs_watch *w, struct fs_watch_scan *scan,
                                             size_t i) {
     struct fs_watch_found *f = &scan->dir[i];

@@ -60,8 +60,8 @@ int fs_watch_scan_add(struct fs_watch_scan *s, const char *path, struct fs_watch
 }
 
 /*
- * The path of directory i, written to the end of buf, fit for calls ("//x" for an x in "/"). NULL:
- * too long for any.
+ * Writes the path of directory i to the end of buf, fit for system calls ("//x" for an x in "/").
+ * NULL: too long for any.
  */
 static const char *scan_path(const struct fs_watch_scan *s, size_t i, char buf[PATH_MAX]) {
     size_t at = PATH_MAX - 1;
@@ -113,12 +113,12 @@ static int scan_take(struct fs_watch_scan *s, size_t i, const struct fs_list *l,
     return r2 < 0 ? r2 : r;
 }
 
-/* Whether a directory that cannot be watched for this reason is no loss. */
+/* Whether this errno is an expected reason not to watch a directory. */
 static bool scan_excused(int num) {
     return num == ENOENT || num == ENOTDIR || num == EACCES || num == EPERM;
 }
 
-/* Reads directory i. 0; or -errno of the first failure, after which it is read on if that helps. */
+/* Reads directory i. 0; or -errno of the first failure, after which it reads on if that helps. */
 static int scan_read(struct fs_watch_scan *s, size_t i, const char *path) {
     _cleanup_list_ struct fs_list list = FS_LIST_NONE;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -196,6 +196,6 @@ int fs_watch_scan_open_root(struct fs_watch_scan *s, const char *path, struct er
         if (r < 0 && (i == 0 || !scan_excused(-r)))
             return fs_fail(e, -r);
     }
-    /* What is no directory was looked at before it was watched. */
+    /* Anything else was looked at before the watch existed: look again. */
     return s->directory || lstat(s->root, &st) == 0 ? 0 : fs_fail(e, errno);
 }
