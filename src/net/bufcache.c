@@ -39,15 +39,15 @@ void bufcache_give(struct bufcache *s, struct buf *b) {
 }
 
 void bufcache_lend(struct bufcache *s, struct buf *b) {
-    struct buf *kept = bufcache_find(s, true);
-    if (kept->p == NULL || b->cap >= kept->cap || kept->cap > b->max)
+    struct buf *cached = bufcache_find(s, true);
+    if (cached->p == NULL || b->cap >= cached->cap || cached->cap > b->max)
         return;
     struct buf small = *b;
-    *b = *kept;
+    *b = *cached;
     b->max = small.max;
     b->len = small.len;
     if (small.len > 0)
         memcpy(b->p, small.p, small.len);
-    *kept = (struct buf){0};
+    *cached = (struct buf){0};
     buf_fini(&small);
 }

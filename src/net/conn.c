@@ -398,11 +398,6 @@ static void conn_ws_parsed(struct conn *c, struct ws_msg *m) {
     ws_parser_release(&c->ws);
 }
 
-/* Input waits until the others have had their turn. */
-static void conn_yield(struct conn *c) {
-    loop_yield(c->host->loop, &c->turn_task);
-}
-
 static void conn_websocket(struct conn *c, char *data, size_t n) {
     uint64_t end = loop_slice(c->host->loop);
     size_t at = 0;
@@ -415,7 +410,7 @@ static void conn_websocket(struct conn *c, char *data, size_t n) {
         at += ws_feed(&c->ws, data + at, n - at, &m);
         conn_ws_parsed(c, &m);
         if (at < n && loop_slice_over(c->host->loop, end))
-            conn_yield(c);
+            loop_yield(c->host->loop, &c->turn_task);
     }
 }
 
@@ -445,7 +440,7 @@ static void conn_lines(struct conn *c) {
         conn_line(c, c->in.p + at, end - at);
         at = next;
         if (at < c->in.len && loop_slice_over(c->host->loop, slice))
-            conn_yield(c);
+            loop_yield(c->host->loop, &c->turn_task);
     }
     buf_consume(&c->in, at);
     c->line_seen -= MIN(c->line_seen, at);

@@ -43,7 +43,7 @@ static int conn_message_grow(struct conn_message *m, size_t n) {
 /* The text goes behind the message: the mark is as far from the bytes as the message is long. */
 int conn_message_text(struct conn_message *m, struct str *text) {
     *text = (struct str){m->p, m->n};
-    if (m->predecoded.n == 0)
+    if (!conn_message_is_marked(m))
         return 0;
     size_t tail = m->predecoded.at + m->predecoded.n;
     if (conn_message_grow(m, conn_message_text_len(m) + CONN_MESSAGE_ROOM) < 0)
@@ -57,7 +57,7 @@ int conn_message_text(struct conn_message *m, struct str *text) {
 }
 
 bool conn_message_marks(const struct conn_message *m, struct str text, struct str value) {
-    return m->predecoded.n > 0 && value.p == text.p + m->predecoded.at && value.n > 0 &&
+    return conn_message_is_marked(m) && value.p == text.p + m->predecoded.at && value.n > 0 &&
            value.p[0] == CONN_MESSAGE_MARK;
 }
 

@@ -24,6 +24,11 @@ struct conn_message {
     struct buf *memory;        /* holds the message if conn_message_owns(); or NULL */
 };
 
+/* Whether a part is predecoded, so that its text has a mark. */
+static inline bool conn_message_is_marked(const struct conn_message *m) {
+    return m->predecoded.n > 0;
+}
+
 /* Its length as it was sent. */
 static inline size_t conn_message_sent(const struct conn_message *m) {
     return m->n + m->predecoded.n / 3;
@@ -44,15 +49,15 @@ bool conn_message_owns(const struct conn_message *m);
 struct buf conn_message_take(const struct conn_message *m);
 
 /*
- * Sets *text to the text to parse (borrowed from the message, whose memory may move). 0 or -ENOMEM.
- * Nothing is marked if nothing is predecoded.
+ * Sets *text to the text to parse, borrowed from the message, whose memory may move. 0, or -ENOMEM
+ * when there is no room for a marked text: the message must be restored.
  */
 MUST_CHECK int conn_message_text(struct conn_message *m, struct str *text);
 
 /* Whether `value`, a string that was read from `text`, begins with the mark, in its place. */
 bool conn_message_marks(const struct conn_message *m, struct str text, struct str value);
 
-/* Makes the message what was sent; earlier texts of it are gone. 0 or -ENOMEM. */
+/* Turns the message into the text that was sent; earlier texts become invalid. 0 or -ENOMEM. */
 MUST_CHECK int conn_message_restore(struct conn_message *m);
 
 /*

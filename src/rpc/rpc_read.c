@@ -34,7 +34,7 @@ int rpc_read_parse(const struct rpc_host *h, struct json_doc *doc, struct conn_m
     int r = conn_message_text(m, &text);
     if (r == 0)
         r = json_parse(doc, text.p, text.n, e);
-    if (m->predecoded.n > 0 && (r < 0 || !rpc_read_is_usable(h, doc, m, text))) {
+    if (conn_message_is_marked(m) && (r < 0 || !rpc_read_is_usable(h, doc, m, text))) {
         err_fini(e);
         *e = ERR_INIT;
         if (doc == &h->doc && conn_message_sent(m) >= RPC_AHEAD)

@@ -1,6 +1,6 @@
-"""Long Base64 in WebSocket messages, which is decoded as it arrives: nobody can tell.
+"""The server decodes long Base64 in WebSocket messages as it arrives, and no client can tell.
 
-Input of stdio is not: what is said there to the same text is what has to be said.
+It does not do so on stdio, whose answers to equal texts are therefore the expected ones.
 """
 
 import fcntl
