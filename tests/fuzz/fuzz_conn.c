@@ -11,7 +11,7 @@
 #include "stub_proc.h"
 
 #include "base/log.h"
-#include "sandbox/inside/launch.h"
+#include "sandbox/host/launcher.h"
 #include "app/server.h"
 
 #include <fcntl.h>
