@@ -167,7 +167,7 @@ static int config_read(const char *path, char **text, size_t *n, struct err *e) 
     return 0;
 }
 
-/* Whether the command line or the environment leaves this option to the file. */
+/* Whether neither the command line nor the environment sets this option. */
 static bool config_wanted(const struct option_spec *spec, const bool *given) {
     enum option_id id = (enum option_id)(spec - options_table);
     if (id == OPT_WS_TOKEN_FILE && given[OPT_WS_TOKEN_SHA256])
@@ -177,7 +177,7 @@ static bool config_wanted(const struct option_spec *spec, const bool *given) {
     return !given[id] && !(spec->auth && given[OPT_WS_AUTH]);
 }
 
-/* Every member is checked, also one that the command line overrides. */
+/* Checks every member, also one that the command line overrides. */
 static int config_members(const struct config *c, const struct json_node *root, struct err *e) {
     if (root->type != JSON_OBJECT)
         return err_set(e, ERR_INVALID_PARAMS, "config file %s: must be a JSON object", c->path);
@@ -266,7 +266,7 @@ static int config_print_value(const struct options_args *args, enum option_id id
     return 0;
 }
 
-/* Authentication members mean something only when they were given. */
+/* Authentication members are printed only if they were given. */
 static bool config_is_set(const struct options_args *args, enum option_id id) {
     enum option_kind kind = options_table[id].kind;
     bool text = kind == OPTION_TEXT || kind == OPTION_PATH || kind == OPTION_CHOICE;

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
-#define DOCTOR_SELF_MIN 20  /* clear of the numbers that launchers get */
-#define DOCTOR_PATH_MAX 128 /* of the directory for trials, and what is in it */
+#define DOCTOR_SELF_MIN 20  /* above the descriptors that launchers get */
+#define DOCTOR_PATH_MAX 128 /* bytes of the path of the directory for trials */
 
 static const struct {
     const char *name, *text;
@@ -36,7 +36,7 @@ const char *doctor_fault(const struct backend_try *t) {
 
 /* -- trials -- */
 
-/* A directory of our own, where trials write, with a file in it, and a protected name. */
+/* A directory for trials to write to, with a file and a protected name. */
 struct doctor_place {
     char dir[DOCTOR_PATH_MAX];
     char file[DOCTOR_PATH_MAX + 16], protected_dir[DOCTOR_PATH_MAX + 16],
@@ -58,7 +58,7 @@ static int doctor_fill_place(struct doctor_place *p) {
     return r == 0 ? doctor_make_file(p->protected_file) : r;
 }
 
-/* 0, or -errno when no directory can be written to. */
+/* 0, or -errno if no directory is writable. */
 static int doctor_make_place(struct doctor_place *p) {
     static const char *const parents[] = {"/tmp", "/var/tmp", "/dev/shm", "."};
     for (size_t i = 0; i < ARRAY_LEN(parents); i++) {
@@ -128,7 +128,7 @@ static void doctor_try_policy(struct doctor *d, enum doctor_policy kind,
             : -1;
 }
 
-/* What is in the way of a backend, and what it lacks. */
+/* The causes that keep backends from working. */
 static unsigned doctor_causes(const struct doctor *d) {
     const struct cause_facts *f = &d->backend.facts;
     unsigned causes = f->delegated ? 0 : 1u << CAUSE_CGROUPS;

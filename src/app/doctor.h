@@ -1,7 +1,7 @@
 #pragma once
 /*
- * `exec-server doctor`: what this host can enforce, why not more, and what would change that. Each
- * statement about a policy comes from a sandbox that was set up with it.
+ * `exec-server doctor`: tells what this host can enforce, why not more, and what would change that.
+ * It sets up a real sandbox for every statement about a policy.
  */
 
 #include <stdbool.h>
@@ -10,9 +10,9 @@
 /* Exit statuses; 2 is for a wrong command line. */
 enum doctor_status {
     DOCTOR_ALL = 0,  /* every policy can be enforced */
-    DOCTOR_SOME = 1, /* some can, others are refused; or the report could not be written */
-    DOCTOR_NONE = 3, /* every start that asks for a sandbox is refused */
+    DOCTOR_SOME = 1, /* only some can; or the report could not be written */
+    DOCTOR_NONE = 3, /* none can: the server refuses every sandboxed start */
 };
 
-/* Tries every kind of policy with every backend and prints what came of it. The exit status. */
+/* Tries every kind of policy with every backend and prints the results. The exit status. */
 int doctor_run(bool json, FILE *out);

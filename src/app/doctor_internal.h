@@ -1,17 +1,17 @@
 #pragma once
-/* What the doctor found: for the files of this module. */
+/* The findings of the doctor, for the files of this module only. */
 
 #include "app/doctor.h"
 #include "sandbox/host/sandbox_host.h"
 
 enum doctor_policy {
-    DOCTOR_READ,    /* all can be read, nothing written */
-    DOCTOR_FILE,    /* a single file can be written */
-    DOCTOR_WRITE,   /* a directory can be written, but for protected names */
-    DOCTOR_DENY,    /* a path is denied */
-    DOCTOR_HIDE,    /* only what is granted can be seen */
-    DOCTOR_NETWORK, /* with the network of the host */
-    DOCTOR_MANAGED, /* with a managed network */
+    DOCTOR_READ,    /* read all, write nothing */
+    DOCTOR_FILE,    /* write a single file */
+    DOCTOR_WRITE,   /* write a directory, but no protected name */
+    DOCTOR_DENY,    /* deny a path */
+    DOCTOR_HIDE,    /* see only granted paths */
+    DOCTOR_NETWORK, /* use the host's network */
+    DOCTOR_MANAGED, /* use a managed network */
     DOCTOR_POLICIES
 };
 
@@ -19,7 +19,7 @@ struct doctor {
     int self;               /* our executable, or -errno: no sandbox is possible */
     struct backend backend; /* in general, and facts about the host */
     struct backend_try trials[DOCTOR_POLICIES][LAUNCH_BACKENDS];
-    int used[DOCTOR_POLICIES]; /* the backend that the server would take; -1: refused */
+    int used[DOCTOR_POLICIES]; /* the backend that the server would use; -1: refused */
     unsigned causes;           /* bits of enum cause_kind */
     enum doctor_status status;
 };

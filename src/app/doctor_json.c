@@ -6,7 +6,7 @@
 
 #define DOCTOR_JSON_MAX 65536
 
-/* Writes `text`, cut to what is UTF-8 by nature: our own and the kernel's texts. */
+/* Writes a member with `text`, one of our own texts or the kernel's: always UTF-8. */
 static int json_text(struct buf *b, const char *name, const char *text) {
     int r = buf_putf(b, "\"%s\":", name);
     if (r == 0)

@@ -51,7 +51,7 @@ static int envinfo_put_temp(struct buf *b, const char *cwd) {
     return r < 0 ? r : envinfo_put_member(b, "tempDir", set ? tmp : "/tmp", cwd);
 }
 
-/* What a client may rely on: what the reference announces too, then extensions; open at the end. */
+/* Announces the reference's capabilities, then extensions; leaves the object open. */
 static int envinfo_put_capabilities(struct server *s) {
     return buf_putf(&s->info,
                     ",\"capabilities\":{\"fsWatchMissing\":true,\"fileWriteStreaming\":true,"

@@ -1,9 +1,9 @@
 #pragma once
-/* environmentInfo: what a client learns about this host. */
+/* environmentInfo: facts about this host for clients. */
 
 #include "app/server.h"
 
-/* Builds server->processes.shell and server->info, what of it does not change. 0 or -errno. */
+/* Sets server->processes.shell and the constant part in server->info. 0 or -errno. */
 MUST_CHECK int envinfo_build(struct server *s);
 
 /* Appends environmentInfo. 0 or as buf_reserve(). */

@@ -49,14 +49,14 @@ static int cmd_usage(const struct cmd *c, const char *before, const char *what, 
 
 /* -- command line -- */
 
-/* The value of an option of which `rest` follows in its own word; NULL: there is none. */
+/* The value of an option: `rest` of its word, or the next word; NULL: none. */
 static char *cmd_value(int argc, char **argv, int *i, char *rest) {
     if (rest != NULL && *rest != '\0')
         return rest[0] == '=' ? rest + 1 : rest;
     return *i + 1 < argc ? argv[++*i] : NULL;
 }
 
-/* Whether a word is an option of ours; another one begins the command, whatever it looks like. */
+/* Whether a word is an option of ours; any other word begins the command. */
 static bool cmd_is_option(const char *word) {
     static const char *const names[] = {"--rules", "--pretty", "--resolve-host-executables",
                                         "-h",      "--help",   "--"};

@@ -1,11 +1,11 @@
 #pragma once
-/* `exec-server execpolicy check`: what `.rules` files say about a command. */
+/* `exec-server execpolicy check`: applies `.rules` files to a command. */
 
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Whether the command line is one of `execpolicy`. */
+/* Whether the command line asks for `execpolicy`. */
 bool execpolicy_cmd_is(int argc, char **argv);
 
-/* Runs it. The exit status: 0; 1 for an error in a file; 2 for one in the command line. */
+/* Runs the subcommand. The exit status: 0; 1: error in a file; 2: error in the command line. */
 int execpolicy_cmd_run(int argc, char **argv, FILE *out, FILE *err);

@@ -15,7 +15,7 @@
 #define LISTENER_BATCH 64     /* accepted per turn of the loop */
 #define LISTENER_PAUSE_MS 100 /* when descriptors have run out */
 
-/* Tells a client beyond the maximum why it is turned away; best effort. */
+/* Tells a client beyond the maximum why the server refuses it; best effort. */
 static void listener_turn_away(struct listener *l, int fd, const struct sockaddr *addr) {
     char peer[SOCK_PEER_MAX];
     static const char full[] = "HTTP/1.1 503 Service Unavailable\r\n"
@@ -42,7 +42,7 @@ static void listener_on_resume(struct loop_timer *t) {
     loop_io_want(l->loop, &l->io, EPOLLIN);
 }
 
-/* A Unix socket is for the user of the server, and for root, who could become that user. */
+/* A Unix socket admits the server's user, and root, who could become that user. */
 static bool listener_may_connect(struct listener *l, int fd) {
     struct ucred peer;
     socklen_t len = sizeof peer;
@@ -105,7 +105,7 @@ static int listener_tcp_url(const struct sockaddr_storage *addr, char *url, size
     return snprintf(url, room, v6 ? "ws://[%s]:%u" : "ws://%s:%u", ip, port);
 }
 
-/* One line on stdout: reading it means the server is ready. */
+/* Prints one line on stdout: a reader knows that the server is ready. */
 static int listener_announce(int fd) {
     struct sockaddr_storage addr = {0};
     socklen_t len = sizeof addr;
@@ -118,7 +118,7 @@ static int listener_announce(int fd) {
     log_info("listening on %s", line);
     line[n] = '\n';
     if (write(STDOUT_FILENO, line, (size_t)n + 1) < 0 && errno != EBADF)
-        return -errno; /* somebody was to read it and cannot */
+        return -errno; /* the reader is gone */
     return 0;
 }
 
@@ -137,17 +137,17 @@ static int listener_bind_tcp(struct listener *l) {
     return 0;
 }
 
-/* Whether somebody listens on the socket file: 0, -ECONNREFUSED when nobody does, -errno. */
+/* 0: a server listens on the socket file; -ECONNREFUSED: none does; or -errno. */
 static int listener_probe(const struct sockaddr_un *un) {
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
     if (connect(fd, (const struct sockaddr *)un, sizeof *un) == 0 || errno == EAGAIN)
-        return 0; /* EAGAIN: somebody does, and has too many waiting */
+        return 0; /* EAGAIN: a server listens, but its queue is full */
     return -errno;
 }
 
-/* Makes way for our socket: only a socket that nobody listens on may be removed. 0 or -errno. */
+/* Removes a socket file on which no server listens, and nothing else. 0 or -errno. */
 static int listener_clear_stale(const struct sockaddr_un *un) {
     struct stat before, after;
     if (lstat(un->sun_path, &before) < 0)
@@ -165,7 +165,7 @@ static int listener_clear_stale(const struct sockaddr_un *un) {
     return unlink(un->sun_path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* The file is the owner's alone from the moment it exists. */
+/* Creates the file with mode 0600: there is no moment when others can connect. */
 static int listener_bind_private(int fd, const struct sockaddr_un *un) {
     mode_t mask = umask(0177);
     int r = bind(fd, (const struct sockaddr *)un, sizeof *un) < 0 ? -errno : 0;

@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-/* Descriptors 0 to 2 must be taken, or a socket could end up as somebody's stdout. */
+/* Fills descriptors 0 to 2: else a socket could become the stdout of a command. */
 static void main_fill_std_fds(void) {
     int fd;
     do
@@ -28,7 +28,7 @@ static void main_fill_std_fds(void) {
         close(fd);
 }
 
-/* Raises the soft descriptor limit for the server; the old one is given to its commands. */
+/* Raises the server's soft descriptor limit; returns the old limits, for commands. */
 static struct rlimit main_raise_nofile(void) {
     struct rlimit old = {1024, 4096};
     if (getrlimit(RLIMIT_NOFILE, &old) == 0 && old.rlim_cur < old.rlim_max) {
@@ -43,11 +43,11 @@ static int main_fail(const char *what) {
     return 1;
 }
 
-/* Fixed thresholds, so that what a large message took goes back to the system when it is done. */
+/* Fixes the thresholds, so that memory of a large message returns to the system after it. */
 static void main_tune_malloc(void) {
     mallopt(M_MMAP_THRESHOLD, 256 * 1024);
     mallopt(M_TRIM_THRESHOLD, 256 * 1024);
-    mallopt(M_ARENA_MAX, 1); /* threads are there to wait, not to allocate */
+    mallopt(M_ARENA_MAX, 1); /* threads mostly wait and hardly allocate */
 }
 
 static int main_serve(struct options *opt, bool *hung) {
@@ -66,7 +66,7 @@ static int main_serve(struct options *opt, bool *hung) {
     return code;
 }
 
-/* Serves; standard input and output, which may be shared with others, are then as they were. */
+/* Serves, then restores the flags of stdin and stdout: other processes may share them. */
 static int main_run(struct options *opt) {
     int in_flags = fcntl(STDIN_FILENO, F_GETFL), out_flags = fcntl(STDOUT_FILENO, F_GETFL);
     bool hung = false;
@@ -75,17 +75,17 @@ static int main_run(struct options *opt) {
         (void)fcntl(STDIN_FILENO, F_SETFL, in_flags);
         (void)fcntl(STDOUT_FILENO, F_SETFL, out_flags);
     }
-    if (hung) /* a thread still uses what it was given: nothing may be cleaned up */
+    if (hung) /* a thread still uses the server's memory */
         _exit(code);
     return code;
 }
 
 int main(int argc, char **argv) {
-    if (launcher_is_stage(argc, argv)) /* first of all: it has its own rules */
+    if (launcher_is_stage(argc, argv)) /* first: a launcher has rules of its own */
         launch_main(fs_helper_main);
     main_fill_std_fds();
     main_tune_malloc();
-    signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error of what meets it */
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond the file size limit fails with EFBIG instead */
     if (execpolicy_cmd_is(argc, argv))
         return execpolicy_cmd_run(argc, argv, stdout, stderr);
     struct options opt;

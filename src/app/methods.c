@@ -40,7 +40,7 @@ static int initialize_decode(const struct json_node *params, void *out, struct e
     return r < 0 ? r : sandbox_members_check(params, &initialize_struct, NULL, e);
 }
 
-/* Whether the client asked for a notification that is not sent otherwise. */
+/* Whether the client asked for an optional notification. */
 static bool initialize_wants(const struct initialize_params *p, const char *name) {
     if (p->notifications == NULL)
         return false;

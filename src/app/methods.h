@@ -1,5 +1,5 @@
 #pragma once
-/* The methods of the protocol. */
+/* The table of the protocol's methods. */
 
 #include "rpc/rpc.h"
 

@@ -15,7 +15,7 @@
 #define FD_URL "fd://"
 #define DEFAULT_LISTEN "ws://127.0.0.1:0"
 
-/* A run of digits up to `max`, the whole of s. */
+/* Whether all of s is a number up to `max`. */
 static bool parse_digits(struct str s, uint32_t max, uint32_t *v) {
     uint64_t n = 0;
     for (size_t i = 0; i < s.n; i++) {
@@ -136,9 +136,9 @@ bool options_unauthenticated_exposed(const struct options *o) {
 }
 
 /*
- * The absolute form of a path, owned: a leading "~" is the home directory, anything else relative
- * starts at the current directory. "." and empty components go; ".." is left to the kernel, which
- * knows about symbolic links. NULL with errno set.
+ * The absolute form of a path, owned: a leading "~" is the home directory, other relative paths
+ * start at the current directory. Removes "." and empty components; keeps ".." for the kernel,
+ * which knows the symbolic links. NULL with errno set.
  */
 static char *absolute_path(const char *path) {
     const char *home = getenv("HOME");
@@ -167,7 +167,7 @@ static char *absolute_path(const char *path) {
     return full;
 }
 
-/* The rules between the --ws-* options, without looking at any file. */
+/* Checks the rules between the --ws-* options; reads no file. */
 static int check_auth_flags(const struct options_args *a, struct err *e) {
     const bool *given = a->given;
     bool token = given[OPT_WS_TOKEN_FILE] || given[OPT_WS_TOKEN_SHA256];
@@ -229,7 +229,7 @@ static int load_auth_file(struct options *o, const struct options_args *a, struc
     return r;
 }
 
-/* The --ws-* options, without looking at any file. */
+/* Applies the --ws-* options; reads no file. */
 static int apply_auth_flags(struct options *o, const struct options_args *a, struct err *e) {
     bool from_file = false;
     for (unsigned id = 0; id < OPT_COUNT; id++)
@@ -247,8 +247,8 @@ static int apply_auth_flags(struct options *o, const struct options_args *a, str
 }
 
 /*
- * Where to listen, and whether that goes together with the rest; `passed` sockets came from a
- * service manager. A configuration can be printed without one.
+ * Sets the address to listen on and checks it against the other options. A service manager passed
+ * `passed` sockets; --print-config needs none.
  */
 static int apply_listen(struct options *o, const struct options_args *a, unsigned passed,
                         struct err *e) {
@@ -317,7 +317,7 @@ static int apply(struct options *o, const struct options_args *a, unsigned passe
     return r == 0 ? apply_files(o, a, e) : r;
 }
 
-/* What holds where neither the command line nor the file said anything. */
+/* Sets the defaults of options that no source has set. */
 static void fill_defaults(struct options_args *a, unsigned passed) {
     if (a->value[OPT_LISTEN] == NULL)
         a->value[OPT_LISTEN] = passed > 0 ? FD_URL : DEFAULT_LISTEN;
@@ -334,7 +334,7 @@ static enum options_result finish_output(FILE *out, FILE *err) {
     return OPTIONS_ERROR;
 }
 
-/* Paths as the server uses them, not as they were given. */
+/* Prints absolute paths, as the server uses them. */
 static int print_config(const struct options *o, struct options_args *a, FILE *out, struct err *e) {
     if (o->auth_file != NULL)
         a->value[a->given[OPT_WS_SHARED_SECRET_FILE] ? OPT_WS_SHARED_SECRET_FILE

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * The command line, the environment variables that stand for options, the config file, and what a
- * service manager passed, as one struct.
+ * All settings as one struct: from the command line, environment variables, the config file and the
+ * service manager.
  */
 
 #include "base/err.h"
@@ -18,7 +18,7 @@
 enum options_listen {
     OPTIONS_LISTEN_WS,    /* bind `addr`, IPv4 or IPv6, port 0 = any */
     OPTIONS_LISTEN_UNIX,  /* bind `addr`, a path */
-    OPTIONS_LISTEN_FD,    /* `listen_fd`, already listening; `addr` is what it is bound to */
+    OPTIONS_LISTEN_FD,    /* `listen_fd`, already listening, bound to `addr` */
     OPTIONS_LISTEN_STDIO, /* one connection on descriptors 0 and 1 */
 };
 
@@ -30,7 +30,7 @@ struct options {
     int listen_fd;                       /* OPTIONS_LISTEN_FD: the socket, checked; else -1 */
     unsigned max_connections;            /* >= 1 */
     uint64_t concurrent_requests;        /* per connection, >= 1 */
-    char *http_hosts[OPTIONS_HOSTS_MAX]; /* owned: names accepted in Host by them */
+    char *http_hosts[OPTIONS_HOSTS_MAX]; /* owned: names that HTTP accepts in Host */
     size_t http_host_count;
     bool metrics;    /* answer /metrics */
     bool http_files; /* answer /v1/files */
@@ -48,9 +48,9 @@ struct options {
     size_t retained_output;       /* bytes kept per process, >= 65536 */
     uint64_t closed_retention_ms; /* how long a closed process can still be read; 0 = not at all */
     size_t closed_output_max;     /* bytes kept by all closed processes; 0 = none */
-    uint64_t shutdown_grace_ms;   /* between SIGTERM and SIGKILL at the end; 0 = SIGKILL at once */
+    uint64_t shutdown_grace_ms;   /* between SIGTERM and SIGKILL on shutdown; 0 = SIGKILL at once */
     bool allow_direct_exec, allow_prepared_exec;
-    bool inherit_pids; /* sandboxed processes see those of the host */
+    bool inherit_pids; /* sandboxed processes see the host's processes */
 
     /* Reports. */
     char *audit_log; /* owned, absolute; NULL = none */
@@ -60,32 +60,32 @@ struct options {
 
 enum options_result {
     OPTIONS_RUN,
-    OPTIONS_DOCTOR,      /* `doctor` was asked for: print what this host can enforce */
+    OPTIONS_DOCTOR,      /* `doctor`: print what this host can enforce */
     OPTIONS_DOCTOR_JSON, /* `doctor --json`: as JSON */
-    OPTIONS_EXIT_0,      /* help, version or the configuration was printed: exit 0 */
-    OPTIONS_USAGE,       /* the command line is wrong, said on err: exit 2 */
-    OPTIONS_ERROR,       /* a value cannot be used, said on err: exit 1 */
+    OPTIONS_EXIT_0,      /* printed help, version or configuration: exit 0 */
+    OPTIONS_USAGE,       /* the command line is wrong, and err says why: exit 2 */
+    OPTIONS_ERROR,       /* a value cannot be used, and err says why: exit 1 */
 };
 
 /*
- * Fills *o. A first argument `exec-server` is skipped; `doctor` then stands alone. Help, version
- * and --print-config go to `out`, errors to `err`. The variables of a service manager (LISTEN_*,
- * NOTIFY_SOCKET) are removed from the environment, so that no process inherits them. After
- * OPTIONS_RUN *o is the caller's, to be given back with options_fini(); after any other result it
- * owns nothing, and options_fini() is harmless.
+ * Fills *o. Skips a first argument `exec-server`; `doctor` takes no other options. Help, version
+ * and --print-config go to `out`, errors to `err`. Removes the variables of a service manager
+ * (LISTEN_*, NOTIFY_SOCKET) from the environment, so that no process inherits them. After
+ * OPTIONS_RUN the caller frees *o with options_fini(); after any other result *o owns nothing, and
+ * options_fini() is harmless.
  */
 enum options_result options_parse(int argc, char **argv, struct options *o, FILE *out, FILE *err);
 
 void options_fini(struct options *o);
 
-/* Whether the listener can be reached from other machines. */
+/* Whether other machines can reach the listener. */
 bool options_exposed(const struct options *o);
 
-/* The same, and it asks nobody for a token. */
+/* Whether other machines can reach the listener without a token. */
 bool options_unauthenticated_exposed(const struct options *o);
 
 /*
- * Reads auth_file again and replaces o->auth in place. 0 on success, and when there is no file. On
- * failure o->auth stays as it was and e says why.
+ * Reads auth_file again and replaces o->auth. 0 on success, and if there is no file. On failure
+ * o->auth stays as it was and e says why.
  */
 MUST_CHECK int options_reload_auth(struct options *o, struct err *e);

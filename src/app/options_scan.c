@@ -73,7 +73,7 @@ static enum options_result bad_choice(const struct scan *s, const struct option_
 
 static const char *const booleans[] = {"true", "false", NULL};
 
-/* Keeps a value whose text is good; the reason when it is not, else NULL. */
+/* Keeps a value. NULL, or why it cannot be used. */
 static const char *keep_value(struct options_args *args, const struct option_spec *spec,
                               const char *value, char reason[OPTIONS_REASON_MAX]) {
     size_t id = (size_t)(spec - options_table);
@@ -158,7 +158,7 @@ static enum options_result scan_option(const struct scan *s, int argc, char **ar
     return take_option(s, spec, next);
 }
 
-/* Nothing may follow but --json, or a wish for help. */
+/* Only --json or --help may follow. */
 static enum options_result scan_doctor(const struct scan *s, int argc, char **argv, int i) {
     if (i == argc)
         return OPTIONS_DOCTOR;
@@ -216,7 +216,7 @@ static enum options_result scan_environment(const struct scan *s) {
     return OPTIONS_RUN;
 }
 
-/* The rules between options. */
+/* Checks the rules between options. */
 static enum options_result check_together(const struct scan *s) {
     const bool *given = s->args->given;
     if (given[OPT_REMOTE] && given[OPT_LISTEN])

@@ -1,9 +1,9 @@
 #pragma once
-/* Inside options: the table of options, the help made from it, and the scan of argv. */
+/* The table of options, the help made from it, and the scan of argv: for options*.c only. */
 
 #include "app/options.h"
 
-#define OPTIONS_REASON_MAX 96 /* bytes of a reason for refusing a value, its end included */
+#define OPTIONS_REASON_MAX 96 /* bytes of a reason for refusing a value, with its NUL */
 
 enum option_id {
     OPT_LISTEN,
@@ -68,8 +68,8 @@ enum option_kind {
 };
 
 /*
- * What was given: strings are borrowed from argv, the environment, or the arena that config_load()
- * was called with. Of several sources argv wins, then the environment, then the file.
+ * The options given. Strings are borrowed from argv, the environment, or the arena of
+ * config_load(). argv wins over the environment, the environment over the file.
  */
 struct options_args {
     bool given[OPT_COUNT];
@@ -90,12 +90,12 @@ struct option_spec {
     const char *key;   /* in the config file; NULL = not there */
     enum option_kind kind;
     bool repeatable;
-    bool needs_remote;          /* means nothing without --remote */
-    bool ignored;               /* accepted, checked and forgotten */
+    bool needs_remote;          /* has no effect without --remote */
+    bool ignored;               /* accepted and checked, without effect */
     bool auth;                  /* belongs to --ws-auth */
     const char *const *choices; /* CHOICE: NULL-terminated */
-    uint64_t min, max;          /* COUNT, SECONDS (in ms): what is allowed */
-    uint64_t initial;           /* COUNT, SECONDS, BOOL: what holds when it is not given */
+    uint64_t min, max;          /* COUNT, SECONDS (in ms): the allowed range */
+    uint64_t initial;           /* COUNT, SECONDS, BOOL: the default */
     const char *help;           /* lines of at most 86 characters; NULL = not in the help */
 };
 
@@ -113,7 +113,7 @@ enum options_result options_table_usage(FILE *err, const char *fmt, ...) PRINTF_
 const char *options_value_number(const struct option_spec *spec, const char *text, uint64_t *v,
                                  char reason[OPTIONS_REASON_MAX]);
 
-/* Why a number of a COUNT or SECONDS is outside its limits, as options_value_number() says it. */
+/* Why a number is outside the range of a COUNT or SECONDS; as options_value_number(). */
 const char *options_value_range(const struct option_spec *spec, uint64_t v, bool in_ms,
                                 char reason[OPTIONS_REASON_MAX]);
 
@@ -122,12 +122,12 @@ const char *options_value_add_host(struct options_args *args, const char *name);
 
 bool options_value_is_choice(const char *value, const char *const *choices);
 
-/* Whether `url` is something to listen on; nothing is opened. */
+/* Checks a URL to listen on; opens nothing. */
 MUST_CHECK int options_check_listen(const char *url, struct err *e);
 
 /*
- * Scans argv, then the environment, into *args, checking each value by itself. OPTIONS_RUN when
- * there is something to run, else what options_parse() shall return.
+ * Scans argv, then the environment, into *args; checks each value by itself. OPTIONS_RUN to go on,
+ * else the result for options_parse() to return.
  */
 enum options_result options_scan(int argc, char **argv, struct options_args *args, FILE *out,
                                  FILE *err);

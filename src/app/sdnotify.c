@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/un.h>
 
-#define SDNOTIFY_FDS_MAX 1024 /* of more descriptors the rest is left alone */
+#define SDNOTIFY_FDS_MAX 1024 /* further descriptors are left alone */
 
 /* A decimal number without sign or blanks, at most `max`; 0 for anything else. */
 static uint64_t sdnotify_number(const char *text, uint64_t max) {

@@ -25,8 +25,8 @@ static void server_on_heap_timer(struct loop_timer *t) {
 }
 
 /*
- * A process or a session was freed. Its memory lay between that of others, where free() leaves the
- * pages with the heap; they go back to the system a little later, all at once.
+ * A process or a session was freed. free() keeps pages that lie between others with the heap; a
+ * timer returns them to the system later, all at once.
  */
 static void server_on_freed(struct process_host *h) {
     struct server *s = container_of(h, struct server, processes);
@@ -85,7 +85,7 @@ static void server_on_gone(struct conn *c) {
         rpc_peer_free(steal_ptr(&c->user));
 }
 
-/* With stdio the server ends with its only connection, when all was sent. */
+/* With stdio the server ends with its only connection, after sending everything. */
 static void server_on_closed(struct conn *c) {
     struct server *s = server_of(c);
     if (c->stdio && !s->processes.stopping)
@@ -164,7 +164,7 @@ static void server_on_peer_gone(struct rpc_peer *p) {
 
 static void server_stop_now(struct server *s);
 
-/* Whether a client has yet to hear of an end; the grace period bounds the wait. */
+/* Whether a client still misses the end of a process; the grace period bounds the wait. */
 static bool server_has_news(const struct server *s) {
     list_for_each(n, &s->conns.conns) {
         const struct conn *c = list_entry(n, struct conn, node);
@@ -176,12 +176,12 @@ static bool server_has_news(const struct server *s) {
     return false;
 }
 
-/* Helpers in sandboxes are nobody's command: they end when the server does. */
+/* Helpers in sandboxes do not count as commands: they end with the server. */
 static bool server_runs_commands(const struct server *s) {
     return s->processes.procs.children.live > s->files.helpers_alive;
 }
 
-/* Whoever waited for processes to die looks again. */
+/* A process died: checks whether the shutdown can go on. */
 static void server_check_stopped(struct server *s) {
     if (s->processes.stopping ? s->processes.procs.children.live > 0 : server_runs_commands(s))
         return;
@@ -207,7 +207,7 @@ static void server_on_stop_timer(struct loop_timer *t) {
         server_stop_now(s);
         return;
     }
-    /* What still dies, or forks, is waited for; what hangs in the kernel is not. */
+    /* Waits for processes that die or fork, not for those that hang in the kernel. */
     if (s->stop_looks++ < SERVER_STOP_LOOKS &&
         child_host_is_killing(&s->processes.procs.children) &&
         loop_timer_set(&s->loop, t, SERVER_STOP_AGAIN_MS * LOOP_MS) == 0)
@@ -229,7 +229,7 @@ static void server_stop_now(struct server *s) {
     loop_defer(&s->loop, &s->stop_task);
 }
 
-/* SIGTERM to everything that runs; clients are served meanwhile. */
+/* Sends SIGTERM to every process; serves clients meanwhile. */
 static void server_drain(struct server *s) {
     s->processes.draining = true;
     listener_close(&s->listener);
@@ -247,7 +247,7 @@ void server_stop(struct server *s) {
         server_drain(s);
 }
 
-/* Runs after the connections have let go of their sessions. */
+/* Runs after the connections have detached from their sessions. */
 static void server_on_stop_task(struct loop_task *t) {
     struct server *s = container_of(t, struct server, stop_task);
     process_host_end_sessions(&s->processes);
@@ -294,7 +294,7 @@ static int server_watch_signals(struct server *s) {
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
         return -errno;
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL); /* an inherited "ignore" would lose exit codes */
+    signal(SIGCHLD, SIG_DFL); /* an inherited SIG_IGN would lose exit codes */
     s->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     return s->signals.fd < 0 ? -errno : loop_io_add(&s->loop, &s->signals, EPOLLIN);
 }
@@ -318,7 +318,7 @@ static void server_note_start(struct server *s) {
 static int server_init_processes(struct server *s, struct rlimit nofile) {
     const struct options *o = s->opt;
     const struct process_settings settings = {
-        /* With stdio nobody can come back. */
+        /* With stdio no client can come back. */
         .session_ttl_ms = o->listen == OPTIONS_LISTEN_STDIO ? 0 : o->session_ttl_ms,
         .keep_detached = o->keep_detached,
         .allow_attach = o->allow_attach,
@@ -394,12 +394,12 @@ int server_listen(struct server *s, struct err *e) {
 }
 
 int server_run(struct server *s) {
-    (void)sandbox_host_backend(&s->processes.sandbox); /* now, while nobody waits */
+    (void)sandbox_host_backend(&s->processes.sandbox); /* now, while no client waits */
     int r = loop_run(&s->loop);
     return r == 0 && s->unfinished ? -EBUSY : r;
 }
 
-/* Lets calls of the file system end, as far as they do. Whether all have. */
+/* Waits a while for file system calls to end. Whether all have. */
 static bool server_end_pool(struct server *s) {
     uint64_t end = s->loop.now + SERVER_POOL_MS * LOOP_MS;
     while (pool_busy(&s->pool) && s->loop.now < end) {
@@ -413,7 +413,7 @@ bool server_fini(struct server *s) {
     s->processes.stopping = true;
     conn_host_drop(&s->conns);
     process_host_end_sessions(&s->processes);
-    if (!server_end_pool(s)) { /* a thread hangs: what it uses must stay, and the process ends */
+    if (!server_end_pool(s)) { /* a thread hangs: keep its memory, the process exits */
         log_warn("a call of the file system hangs: not waiting for it");
         ops_fini(&s->ops);
         return false;

@@ -1,5 +1,5 @@
 #pragma once
-/* The server: everything a running exec-server owns, and how its parts are wired together. */
+/* The server: everything a running exec-server owns, and how its parts are connected. */
 
 #include "app/listener.h"
 #include "app/options.h"
@@ -12,14 +12,14 @@
 #include "process/process_host.h"
 #include "rpc/rpc.h"
 
-#define SERVER_LANES_MAX 1024     /* more --concurrent-requests are taken as this */
-#define SERVER_DRAIN_MS 5         /* between looks whether clients have been told */
-#define SERVER_STOP_MS 2000       /* for the last processes to die, unless they hang */
-#define SERVER_STOP_AGAIN_MS 50   /* between looks at those that do not */
-#define SERVER_STOP_LOOKS 4800    /* at most: four minutes, for a bomb on a busy machine */
-#define SERVER_POOL_MS 500        /* at most, for calls of the file system to end */
-#define SERVER_TRIM_MS 5000       /* until free memory is given back, when nobody is there */
-#define SERVER_TRIM_BUSY_MS 30000 /* the same beside clients, whom it may cost milliseconds */
+#define SERVER_LANES_MAX 1024     /* maximum of --concurrent-requests */
+#define SERVER_DRAIN_MS 5         /* between checks whether clients have all news */
+#define SERVER_STOP_MS 2000       /* for the last processes to die */
+#define SERVER_STOP_AGAIN_MS 50   /* between checks of processes that do not die */
+#define SERVER_STOP_LOOKS 4800    /* checks at most: four minutes, for a bomb on a busy machine */
+#define SERVER_POOL_MS 500        /* at most, for file system calls to end */
+#define SERVER_TRIM_MS 5000       /* until free memory returns to the system, without clients */
+#define SERVER_TRIM_BUSY_MS 30000 /* with clients, whom the trim may cost milliseconds */
 
 struct server {
     struct loop loop;
@@ -31,36 +31,38 @@ struct server {
     struct process_host processes;
     struct files_host files;
     struct listener listener;
-    struct loop_timer heap_timer; /* running: free memory is given back to the system soon */
+    struct loop_timer heap_timer; /* runs until free memory returns to the system */
     uint64_t started;             /* loop time */
-    double started_unix;          /* the same moment in seconds of Unix time */
+    double started_unix;          /* `started` in seconds of Unix time */
     struct passwd_entry passwd;
-    struct buf info; /* environmentInfo, as JSON, but for its end (envinfo.h) */
+    struct buf info; /* environmentInfo as JSON, without its end (envinfo.h) */
     struct loop_io signals;
-    bool unfinished; /* stopped although processes are left */
+    bool unfinished; /* stopped while processes were left */
     unsigned stop_looks;
     struct loop_timer stop_timer;
     struct loop_task stop_task;
-    struct loop_timer drain_timer; /* all processes are gone, clients are still being told */
+    struct loop_timer drain_timer; /* all processes are gone; clients still get news */
 };
 
-/* 0, or -errno with a message in e fit for the user. */
+/* 0, or -errno with a message for the user in e. */
 MUST_CHECK int server_init(struct server *s, struct options *opt, struct rlimit nofile,
                            struct err *e);
 
-/* Listens as the options say and prints the URL, or takes stdio. 0 or -errno with e set. */
+/* Listens and prints the URL, or serves stdio, by the options. 0 or -errno with e set. */
 MUST_CHECK int server_listen(struct server *s, struct err *e);
 
-/* Runs until told to stop; every process is dead then. 0 or -errno; -EBUSY: some hang in the
- * kernel, and are left. */
+/*
+ * Runs until server_stop() and the death of every process. 0 or -errno; -EBUSY: some processes hang
+ * in the kernel and are left.
+ */
 MUST_CHECK int server_run(struct server *s);
 
-/* False: a call of the file system hangs in a thread. Nothing was given back, just exit. */
+/* False: a file system call hangs in a thread. Nothing was freed: exit at once. */
 bool server_fini(struct server *s);
 
 /*
- * Begins to stop: after the grace period, if there is one and processes run, connections get a
- * close frame and all processes are killed. Asked again it does not wait.
+ * Begins to stop. After the grace period, if there is one and processes run, sends a close frame to
+ * connections and kills all processes. A second call ends the grace period.
  */
 void server_stop(struct server *s);
 

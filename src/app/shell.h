@@ -1,5 +1,5 @@
 #pragma once
-/* Which shell the server names: to its clients, and to commands on a terminal. */
+/* Chooses the shell that the server names to clients, and to commands on a terminal. */
 
 #include "base/util.h"
 
@@ -11,5 +11,5 @@
  */
 MUST_CHECK char *shell_for_clients(const char *login, const char *path);
 
-/* SHELL of a terminal that has none: the login shell if it can be run, else /bin/sh. Borrowed. */
+/* SHELL of a terminal without one: the login shell if it is executable, else /bin/sh. Borrowed. */
 const char *shell_for_terminals(const char *login);

@@ -69,7 +69,7 @@ struct execpolicy_host *execpolicy_host_find(const struct execpolicy *p, struct 
 
 /* -- matching -- */
 
-/* Whether the words behind the first one are as the rule wants them. */
+/* Whether the words after the first one match the rule. */
 static bool match_rest(const struct execpolicy_rule *rule, const struct execpolicy_words *command) {
     if (command->n < rule->n + 1)
         return false;
@@ -87,7 +87,7 @@ static struct str match_basename(const char *path) {
     return str_of(strrchr(path, '/') + 1);
 }
 
-/* The absolute path of a program; its basename is what rules may name. */
+/* The absolute path of a program; rules may name its basename. */
 static int match_resolve(const struct execpolicy_place *place, struct str program, struct arena *a,
                          const char **out) {
     struct str path = program;
@@ -101,7 +101,7 @@ static int match_resolve(const struct execpolicy_place *place, struct str progra
     return *out == NULL ? -ENOMEM : 0;
 }
 
-/* Whether host_executable() lets the program be at that path. */
+/* Whether host_executable() allows that path for the program. */
 static bool match_is_allowed(const struct execpolicy *p, const char *path) {
     const struct execpolicy_host *host = execpolicy_host_find(p, match_basename(path));
     if (host == NULL)

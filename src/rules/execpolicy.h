@@ -1,7 +1,7 @@
 #pragma once
 /*
- * The policy of `.rules` files: which commands are allowed, need a question, or are forbidden.
- * Files are evaluated one by one and share one list of rules; they share no variables.
+ * The policy of `.rules` files: it allows a command, forbids it, or asks for a question first.
+ * Files are evaluated one by one; they share one list of rules and no variables.
  *
  * Bounds: EXECPOLICY_RULES_MAX rules, EXECPOLICY_MEMORY_MAX bytes of them, and those of
  * starlark/star.h for each file.
@@ -34,18 +34,18 @@ struct execpolicy_rule {
 
 struct execpolicy_match {
     const struct execpolicy_rule *rule;
-    const char *resolved; /* the program's path, when the rule names its basename; or NULL */
+    const char *resolved; /* the program's path if the rule names its basename, or NULL */
 };
 
 struct execpolicy_matches {
     struct execpolicy_match *list;
     size_t n, cap;
-    enum execpolicy_decision decision; /* the strictest; valid when n > 0 */
+    enum execpolicy_decision decision; /* the strictest; valid if n > 0 */
 };
 
 struct execpolicy;
 
-/* NULL without memory. */
+/* NULL: out of memory. */
 struct execpolicy *execpolicy_new(void);
 void execpolicy_free(struct execpolicy *p);
 
@@ -56,14 +56,14 @@ void execpolicy_free(struct execpolicy *p);
 MUST_CHECK int execpolicy_add(struct execpolicy *p, const char *file, struct str text,
                               struct buf *error);
 
-/* Where a program that is named by a path lies. */
+/* The context for programs named by a path. */
 struct execpolicy_place {
     const char *cwd, *home; /* home may be NULL */
 };
 
 /*
- * The rules that match a command of at least one word. With `place`, a program that no rule names
- * as it is written is looked up by its basename. Memory comes from `a`. 0 or -ENOMEM.
+ * Finds the rules that match a command of at least one word. With `place`, tries the basename of a
+ * program that no rule names as written. Memory comes from `a`. 0 or -ENOMEM.
  */
 MUST_CHECK int execpolicy_check(const struct execpolicy *p, const struct execpolicy_words *command,
                                 const struct execpolicy_place *place, struct arena *a,

@@ -1,16 +1,16 @@
 #pragma once
-/* A policy and what it is made of: for the files of execpolicy alone. */
+/* A policy and its parts: for the files of execpolicy only. */
 
 #include "rules/execpolicy.h"
 #include "starlark/star.h"
 
-/* Where a program may lie: host_executable(). */
+/* The paths that host_executable() allows for a program. */
 struct execpolicy_host {
     struct str name;
     struct execpolicy_words paths;
 };
 
-/* Examples of one prefix_rule() call, checked when its file has been read. */
+/* Examples of one prefix_rule() call, checked at the end of its file. */
 struct execpolicy_examples {
     struct execpolicy_examples *next;
     size_t first, n; /* the rules it made */
@@ -33,5 +33,5 @@ extern const struct star_native execpolicy_natives[];
 /* The host_executable() of that name, or NULL. */
 struct execpolicy_host *execpolicy_host_find(const struct execpolicy *p, struct str name);
 
-/* An absolute path without ".", ".." and empty components, or NULL without memory. */
+/* An absolute path without ".", ".." and empty components; NULL: out of memory. */
 const char *execpolicy_normal(struct arena *a, const char *dir, struct str path);

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-/* What a file may call. Errors are those of the file, with the texts of the reference. */
+/* Functions for `.rules` files. Errors belong to the file and have the reference's texts. */
 
 static struct execpolicy *natives_policy(struct star *s) {
     return star_user(s);
@@ -308,7 +308,7 @@ static bool host_name(struct star *s, struct str name) {
     return true;
 }
 
-/* The entry of that name, new or to be replaced; NULL after a failure. */
+/* The entry of that name, made if there is none; NULL after a failure. */
 static struct execpolicy_host *host_entry(struct star *s, struct str name) {
     struct execpolicy *p = natives_policy(s);
     struct execpolicy_host *host = execpolicy_host_find(p, name);

@@ -27,7 +27,7 @@ static int shlex_add(struct shlex *x, struct shlex_words *out) {
     return 0;
 }
 
-/* What is between quotes; x->at is behind the first one. */
+/* Reads a quoted text; x->at is after the opening quote. */
 static int shlex_quoted(struct shlex *x, char quote) {
     while (x->at < x->text.n) {
         char c = x->text.p[x->at++];
@@ -97,7 +97,7 @@ int shlex_split(struct str text, struct arena *a, struct shlex_words *out) {
 
 enum { BARE = 1, SINGLE = 2, DOUBLE = 4 };
 
-/* In which kinds of quotes a character means itself. */
+/* The kinds of quotes in which a character means itself. */
 static unsigned shlex_fits(unsigned char c) {
     bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
     unsigned fits = SINGLE | DOUBLE;
@@ -110,11 +110,11 @@ static unsigned shlex_fits(unsigned char c) {
     return fits;
 }
 
-/* The longest beginning of the word that one kind of quotes can hold, and which. */
+/* The longest prefix of the word that one kind of quotes can hold, and that kind. */
 static size_t shlex_chunk(struct str word, unsigned *kind) {
     unsigned fits = BARE | SINGLE | DOUBLE;
     size_t i = 0;
-    if (word.p[0] == '^') { /* means itself nowhere but at the beginning of single quotes */
+    if (word.p[0] == '^') { /* means itself only at the beginning of single quotes */
         fits = SINGLE;
         i = 1;
     }

@@ -1,5 +1,5 @@
 #pragma once
-/* Shell words: splitting a text into them, and quoting them so that a shell reads them back. */
+/* Splits a text into shell words, and quotes words so that a shell reads them back. */
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -11,7 +11,7 @@ struct shlex_words {
 };
 
 /*
- * Splits as a shell would: quotes, backslashes, comments; nothing is expanded, operators are
+ * Splits like a shell, by quotes, backslashes and comments; expands nothing and takes operators as
  * letters. 0; -EINVAL: a quote is not closed, or a backslash ends the text; -ENOMEM.
  */
 MUST_CHECK int shlex_split(struct str text, struct arena *a, struct shlex_words *out);

@@ -1,11 +1,11 @@
 #pragma once
 /*
  * The Starlark dialect of `.rules` files: a small, deterministic Python without I/O. One call of
- * star_run() evaluates one file; functions written in C (struct star_native) give it its effect.
+ * star_run() evaluates one file; its only effects are calls of C functions (struct star_native).
  *
  * Bounds: STAR_SOURCE_MAX bytes of source, STAR_STEPS_MAX steps, STAR_MEMORY_MAX bytes,
- * STAR_NESTING_MAX levels of brackets, blocks and operators, STAR_CALLS_MAX nested calls. What
- * exceeds one of them is an error of the file.
+ * STAR_NESTING_MAX levels of brackets, blocks and operators, STAR_CALLS_MAX nested calls. A file
+ * that exceeds one of them fails.
  */
 
 #include "base/arena.h"
@@ -48,7 +48,7 @@ struct star_annotation;
 struct star_list {
     struct star_value **items;
     size_t n, cap;
-    unsigned iterating; /* loops that are under way: it must not change */
+    unsigned iterating; /* running loops over it: it must not change */
 };
 
 struct star_range {
@@ -81,14 +81,14 @@ struct star_value {
 struct star_args {
     struct star_value *self; /* of a method */
     struct star_value **v;   /* one per parameter; NULL: not given */
-    struct star_list *rest;  /* the other positional ones, if the native takes them */
-    struct star_dict *named; /* the other named ones, if the native takes them */
+    struct star_list *rest;  /* further positional ones, if the native takes them */
+    struct star_dict *named; /* further named ones, if the native takes them */
 };
 
 /*
- * A function in C. `params`: names separated by spaces; "?" behind a name: it may be left out; "/":
- * those before it have no name for callers; "*": those behind it have no position; "*rest" and
- * "**named" collect. Returns the result, or NULL after star_fail().
+ * A function in C. `params` has names separated by spaces; "?" after a name: optional; "/": names
+ * before it are positional only; "*": names after it are named only; "*rest" and "**named" collect
+ * further arguments. `fn` returns the result, or NULL after star_fail().
  */
 struct star_native {
     const char *name;
@@ -102,9 +102,9 @@ struct star_source {
 };
 
 /*
- * Evaluates a file. `natives` (n of them) are known to it by name besides the dialect's own
- * functions; `user` is theirs (star_user()). 0; or -EINVAL with the rendered error, several lines,
- * appended to `error`; or -ENOMEM.
+ * Evaluates a file. It can call the n `natives` besides the dialect's own functions; star_user()
+ * gives them `user`. 0; -EINVAL with the rendered error, several lines, appended to `error`; or
+ * -ENOMEM.
  */
 MUST_CHECK int star_run(const struct star_source *source, const struct star_native *natives,
                         size_t n, void *user, struct buf *error);
@@ -119,11 +119,11 @@ void *star_user(const struct star *s);
  */
 void *star_fail(struct star *s, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* The name of a value's type; its text as repr() and str() show it, or NULL after a failure. */
+/* The name of a value's type; its text as by repr(), or NULL after a failure. */
 const char *star_value_type_name(const struct star_value *v);
 const char *star_value_repr(struct star *s, const struct star_value *v);
 
-/* Fails unless the value has the type (`expected` names it) of parameter `name`. */
+/* Fails unless the value of parameter `name` has the type, which `expected` names. */
 MUST_CHECK bool star_value_want(struct star *s, const struct star_value *v, enum star_type type,
                                 const char *expected, const char *name);
 

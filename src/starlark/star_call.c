@@ -13,7 +13,7 @@ static struct star_value *call_collect(struct star *s, struct star_list *from, s
     return rest;
 }
 
-/* What no parameter took. */
+/* Fails: arguments are left that no parameter took. */
 static bool call_fail_extra(struct star *s, const char *name, size_t extra,
                             const struct star_dict *named) {
     _cleanup_buf_ struct buf b = BUF_INIT(4096);

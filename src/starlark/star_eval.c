@@ -154,7 +154,7 @@ static struct star_value *eval_dict(struct star *s, const struct star_node *n) {
     return v;
 }
 
-/* Runs the clauses from number i on; adds what they come to. */
+/* Runs the clauses from number i on; adds their results. */
 static bool eval_clauses(struct star *s, const struct star_node *n, size_t i,
                          struct star_value *out) {
     if (i == n->n) {
@@ -258,7 +258,7 @@ static bool eval_spread_named(struct star *s, struct star_value *v, struct star_
     return true;
 }
 
-/* Sorts the values of arguments by how they were given. */
+/* Separates positional from named arguments. */
 static bool eval_args(struct star *s, const struct star_node *n, const struct star_list *values,
                       struct star_list *positional, struct star_dict *named) {
     for (size_t i = 0; i < n->n; i++) {
@@ -289,7 +289,7 @@ static bool eval_args(struct star *s, const struct star_node *n, const struct st
     return true;
 }
 
-/* A call is under way, for tracebacks, when its arguments have been evaluated. */
+/* A traceback shows a call only after the evaluation of its arguments. */
 static struct star_value *eval_call(struct star *s, const struct star_node *n) {
     struct star_list values = {0}, positional = {0};
     struct star_dict named = {0};
@@ -422,7 +422,7 @@ static enum eval_flow eval_assignment(struct star *s, const struct star_node *n)
     return eval_flow(star_eval_assign(s, n->a, v));
 }
 
-/* x += y changes a list in place, as its owner sees it. */
+/* x += y changes a list in place, for all who share it. */
 static struct star_value *eval_augmented(struct star *s, const struct star_node *n,
                                          struct star_value *x, struct star_value *y) {
     struct star_list more;

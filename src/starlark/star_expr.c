@@ -55,7 +55,7 @@ static struct star_node *parse_param(struct parse *p, bool typed) {
     return n;
 }
 
-/* The rules about what may follow what. */
+/* Checks the order of parameters. */
 static bool parse_check_params(struct parse *p, const struct star_node *def) {
     bool defaulted = false, star = false, starstar = false;
     for (size_t i = 0; i < def->n; i++) {
@@ -97,7 +97,7 @@ bool star_expr_params(struct parse *p, struct star_node *def, enum star_token en
     return parse_check_params(p, def);
 }
 
-/* A name is needed to tell named arguments, so it is looked at what the expression was. */
+/* An expression that is a plain name and precedes `=` names an argument. */
 static struct star_node *parse_arg(struct parse *p) {
     struct star_node *n = star_parse_node(p, N_ARG, p->l.span);
     bool named;
@@ -173,7 +173,7 @@ static struct star_node *parse_call(struct parse *p, struct star_node *fn) {
 
 static struct star_node *parse_or(struct parse *p);
 
-/* `for` and `if` behind the first element of a display. */
+/* `for` and `if` after the first element of a display. */
 static bool parse_clauses(struct parse *p, struct star_node *n) {
     while (parse_is(p, T_FOR) || parse_is(p, T_IF)) {
         bool loop = parse_is(p, T_FOR);
@@ -244,7 +244,7 @@ static struct star_node *parse_dict(struct parse *p) {
     return star_parse_expect(p, T_RBRACE) ? n : NULL;
 }
 
-/* A tuple or an expression in parentheses, which are no part of it. */
+/* A tuple or an expression in parentheses; its span leaves them out. */
 static struct star_node *parse_paren(struct parse *p) {
     struct star_span span = p->l.span;
     if (!star_parse_next(p))

@@ -30,7 +30,7 @@ static struct star_value *global_type(struct star *s, const struct star_args *a)
     return star_value_string(s, str_of(star_value_type_name(a->v[0])));
 }
 
-/* The digits of an int() argument, behind sign and prefix. */
+/* Parses an int() argument with its sign and prefix. */
 static struct star_value *int_of_text(struct star *s, struct str text, unsigned base) {
     struct str t = text;
     bool negative = t.n > 0 && t.p[0] == '-';
@@ -324,7 +324,7 @@ static struct star_value *global_reversed(struct star *s, const struct star_args
     return v;
 }
 
-/* What a `key` function makes of a value, or the value. */
+/* The result of a `key` function for a value, or the value itself. */
 static struct star_value *key_of(struct star *s, struct star_value *fn, struct star_value *v) {
     if (fn == NULL || fn->type == STAR_NONE)
         return v;
@@ -509,7 +509,7 @@ static struct star_value *list_extend(struct star *s, const struct star_args *a)
     return star_value_none(s);
 }
 
-/* Where an equal item is, from `begin` to `end`; -1: nowhere, or a failure. */
+/* The index of an equal item from `begin` to `end`; -1: none, or a failure. */
 static int64_t list_find(struct star *s, const struct star_list *l, const struct star_value *v,
                          size_t begin, size_t end) {
     for (size_t i = begin; i < end && i < l->n; i++) {

@@ -194,7 +194,7 @@ static int mag_divide(struct arena *a, const struct int_view *x, const struct in
     return 0;
 }
 
-/* Turns a division that cuts off into one that rounds down. */
+/* Turns a truncating division into one that rounds down. */
 static int int_floor(struct arena *a, struct star_int y, bool apart, struct star_int *q,
                      struct star_int *r) {
     if (!apart || star_int_is_zero(*r))

@@ -153,7 +153,7 @@ static int lex_put_char(struct buf *out, unsigned c, bool bytes) {
     return buf_put(out, text, utf8_encode(text, c));
 }
 
-/* An escape of hexadecimal digits at `at`, behind its letter. Its code point; -1: it is none. */
+/* The code point of the hexadecimal escape at `at`, after its letter; -1: invalid. */
 static long lex_hex_escape(struct str text, size_t at, size_t end, size_t digits) {
     long c = 0;
     for (size_t i = 0; i < digits; i++) {
@@ -314,7 +314,7 @@ static bool lex_number(struct star_lex *l) {
 
 /* -- words and symbols -- */
 
-/* Whether the letters before a quote make it a string of another kind. */
+/* Whether the letters before a quote are a string prefix. */
 static bool lex_is_prefix(struct str word) {
     static const char *const prefixes[] = {"r", "b", "f", "rb", "br", "rf", "fr"};
     for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
@@ -397,7 +397,7 @@ static bool lex_skip(struct star_lex *l) {
     return true;
 }
 
-/* Measures the indentation of the next line that has something in it. */
+/* Measures the indentation of the next line that is not blank. */
 static bool lex_indentation(struct star_lex *l) {
     size_t before = l->at > 0 ? l->at - 1 : 0, begin;
     for (;;) {

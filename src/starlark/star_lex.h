@@ -31,9 +31,9 @@ MUST_CHECK bool star_lex_begin(struct star_lex *l, struct star *s);
 /* Goes on to the next token. False after a failure. */
 MUST_CHECK bool star_lex_next(struct star_lex *l);
 
-/* What the current token is, for an error; NULL after a failure. */
+/* Describes the current token for an error; NULL after a failure. */
 const char *star_lex_describe(struct star_lex *l);
-/* What a token would be. */
+/* The name of a token for an error. */
 const char *star_lex_name(enum star_token t);
 
 /* Appends the meaning of literal text, with escapes unless `raw`. False after a failure. */

@@ -147,7 +147,7 @@ static struct star_node *parse_return(struct parse *p) {
     return n;
 }
 
-/* load("module", "symbol", other = "symbol"): there is nothing to load from, but the syntax is. */
+/* load("module", "symbol", other = "symbol"): the syntax exists, but no module to load. */
 static struct star_node *parse_load(struct parse *p) {
     struct star_node *n = star_parse_node(p, N_LOAD, p->l.span);
     if (n == NULL || !star_parse_next(p) || !star_parse_expect(p, T_LPAREN))
@@ -214,7 +214,7 @@ static bool parse_add_statement(struct parse *p, struct star_node *block) {
     return parse_line(p, block);
 }
 
-/* What follows a colon: one line, or an indented block. */
+/* The body after a colon: one line, or an indented block. */
 static struct star_node *parse_block(struct parse *p) {
     struct star_node *n = star_parse_node(p, N_BLOCK, p->l.span);
     bool taken;

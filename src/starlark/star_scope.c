@@ -78,7 +78,7 @@ static struct star_value *scope_builtin(struct star *s, struct str name) {
 
 #define SCOPE_NAME_MAX 64
 
-/* How many characters have to be added, removed or replaced; SCOPE_NAME_MAX: too many. */
+/* The edit distance of two names; SCOPE_NAME_MAX: too far apart. */
 static size_t scope_distance(struct str a, struct str b) {
     size_t row[SCOPE_NAME_MAX + 1];
     if (a.n > SCOPE_NAME_MAX || b.n > SCOPE_NAME_MAX)
@@ -204,7 +204,7 @@ static bool scope_visit_function(struct scope *c, struct star_node *n) {
     return true;
 }
 
-/* Its variables are nobody else's; the first thing it goes through belongs outside. */
+/* A comprehension owns its variables; its first iterable belongs to the outer scope. */
 static bool scope_push_targets(struct scope *c, const struct star_node *n) {
     if (n->kind == N_NAME)
         return scope_push(c, n->name, NULL);

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#define VALUE_DEPTH_MAX 200 /* of values in values, for what recurses into them */
+#define VALUE_DEPTH_MAX 200 /* nested values, for functions that recurse */
 #define VALUE_TEXT_MAX STAR_MEMORY_MAX
 
 /* -- making -- */
@@ -293,7 +293,7 @@ static bool value_compare_lists(struct star *s, const struct star_value *x,
     return true;
 }
 
-/* How the reference calls the comparison that a type lacks. */
+/* The reference's name of the comparison that a type lacks. */
 static const char *value_comparison(const struct star_value *v) {
     switch ((int)v->type) {
     case STAR_BOOL: return "<>";
@@ -453,7 +453,7 @@ static int value_put_range(struct buf *b, const struct star_range *r) {
     return buf_putf(b, "range(%lld)", (long long)r->stop);
 }
 
-/* What has nothing inside. */
+/* Shows a value that holds no others. */
 static int value_put_plain(const struct star *s, struct buf *b, const struct star_value *v) {
     switch ((int)v->type) {
     case STAR_NONE: return buf_putz(b, "None");
