@@ -135,31 +135,31 @@ static size_t attach_count(const struct list *head) {
 }
 
 /* The process to watch, or NULL with e set. */
-static struct process *attach_find(struct process_host *host, const struct attach_params *p,
+static struct process *attach_find(struct process_host *host, const struct attach_params *in,
                                    struct err *e) {
     if (!host->settings.allow_attach) {
         err_set(e, ERR_INVALID_REQUEST, "attach is not allowed on this server");
         return NULL;
     }
-    struct hash_node *n = hash_find(&host->sessions, p->session_id);
+    struct hash_node *n = hash_find(&host->sessions, in->session_id);
     if (n == NULL) {
-        err_about(e, ERR_INVALID_REQUEST, "unknown session id ", p->session_id, "");
+        err_about(e, ERR_INVALID_REQUEST, "unknown session id ", in->session_id, "");
         return NULL;
     }
-    struct process *found = process_find(container_of(n, struct session, node), p->process_id);
-    if (found == NULL)
-        err_about(e, ERR_INVALID_REQUEST, "unknown process id ", p->process_id, "");
-    return found;
+    struct process *p = process_find(container_of(n, struct session, node), in->process_id);
+    if (p == NULL)
+        err_about(e, ERR_INVALID_REQUEST, "unknown process id ", in->process_id, "");
+    return p;
 }
 
 enum rpc_outcome attach_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
-    const struct attach_params *p = params;
+    const struct attach_params *in = params;
     struct process_host *host = ((struct session *)c->peer->user)->host;
     struct session *viewer = c->peer->user;
-    struct process *process = attach_find(host, p, e);
-    if (process == NULL)
+    struct process *p = attach_find(host, in, e);
+    if (p == NULL)
         return RPC_ERROR;
-    if (attach_count(&process->views) >= ATTACH_PER_PROCESS ||
+    if (attach_count(&p->views) >= ATTACH_PER_PROCESS ||
         attach_count(&viewer->views) >= ATTACH_PER_SESSION) {
         err_set(e, ERR_INVALID_REQUEST,
                 "too many viewers (limit %d per process, %d per connection)", ATTACH_PER_PROCESS,
@@ -171,13 +171,13 @@ enum rpc_outcome attach_run(struct rpc_call *c, void *params, struct buf *result
         err_os(e, ERR_INTERNAL, ENOMEM);
         return RPC_ERROR;
     }
-    *a = (struct attach){.process = process, .viewer = viewer, .id = ++host->last_attach_id};
-    a->seen = p->after;
-    a->start.fn = attach_on_start;
-    list_append(&process->views, &a->node);
+    *a = (struct attach){.process = p, .viewer = viewer, .start.fn = attach_on_start};
+    a->seen = in->after;
+    a->id = ++host->last_attach_id;
+    list_append(&p->views, &a->node);
     list_append(&viewer->views, &a->view);
     loop_defer(host->loop, &a->start);
-    events_attach(c, process);
+    events_attach(c, p);
     return rpc_done(result, buf_putf(result, "{\"attachId\":%" PRIu64 "}", a->id));
 }
 

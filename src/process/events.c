@@ -102,9 +102,9 @@ static void events_command(struct process *p) {
         audit_flag(a, "sandboxed", true);
 }
 
-static const struct conn *events_owner(const struct process *process) {
-    const struct rpc_peer *p = process->session != NULL ? process->session->peer : NULL;
-    return p != NULL ? p->conn : NULL;
+static const struct conn *events_owner(const struct process *p) {
+    const struct rpc_peer *peer = p->session != NULL ? p->session->peer : NULL;
+    return peer != NULL ? peer->conn : NULL;
 }
 
 void events_started(struct process *p) {

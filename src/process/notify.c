@@ -13,9 +13,9 @@ const char *notify_stream_name(enum outlog_stream stream) {
     return names[stream];
 }
 
-struct notify_to notify_owner(const struct process *process) {
-    const struct rpc_peer *p = process->session->peer;
-    return (struct notify_to){p ? p->conn : NULL, 0};
+struct notify_to notify_owner(const struct process *p) {
+    const struct rpc_peer *peer = p->session->peer;
+    return (struct notify_to){peer ? peer->conn : NULL, 0};
 }
 
 static char *notify_put(char *dst, struct str s) {
@@ -23,45 +23,45 @@ static char *notify_put(char *dst, struct str s) {
 }
 
 /* Writes `{"method":METHOD,"params":{"processId":ID`; returns room for `rest` bytes, or NULL. */
-static char *notify_begin(struct notify_to to, const struct process *process, const char *method,
+static char *notify_begin(struct notify_to to, const struct process *p, const char *method,
                           size_t rest, size_t *total) {
     char head[96];
     int n = snprintf(head, sizeof head, "{\"method\":\"%s\",\"params\":{", method);
     if (to.attach_id != 0)
         n += snprintf(head + n, sizeof head - (size_t)n, "\"attachId\":%" PRIu64 ",", to.attach_id);
     n += snprintf(head + n, sizeof head - (size_t)n, "\"processId\":");
-    *total = (size_t)n + process->id_json.n + rest;
-    char *p = to.conn ? conn_reserve(to.conn, *total) : NULL;
-    if (p == NULL)
+    *total = (size_t)n + p->id_json.n + rest;
+    char *at = to.conn ? conn_reserve(to.conn, *total) : NULL;
+    if (at == NULL)
         return NULL;
-    p = notify_put(p, (struct str){head, (size_t)n});
-    return notify_put(p, process->id_json);
+    at = notify_put(at, (struct str){head, (size_t)n});
+    return notify_put(at, p->id_json);
 }
 
-void notify_output(struct notify_to to, const struct process *process, uint64_t seq,
+void notify_output(struct notify_to to, const struct process *p, uint64_t seq,
                    enum outlog_stream stream, const char *data, size_t n) {
     char mid[96];
     size_t total;
     int mid_n = snprintf(mid, sizeof mid, ",\"seq\":%" PRIu64 ",\"stream\":\"%s\",\"chunk\":\"",
                          seq, notify_stream_name(stream));
-    char *p = notify_begin(to, process, "process/output", (size_t)mid_n + base64_encoded_len(n) + 3,
-                           &total);
-    if (p == NULL)
+    char *at =
+        notify_begin(to, p, "process/output", (size_t)mid_n + base64_encoded_len(n) + 3, &total);
+    if (at == NULL)
         return;
-    p = notify_put(p, (struct str){mid, (size_t)mid_n});
-    p += base64_encode(p, data, n);
-    notify_put(p, STR_LIT("\"}}"));
+    at = notify_put(at, (struct str){mid, (size_t)mid_n});
+    at += base64_encode(at, data, n);
+    notify_put(at, STR_LIT("\"}}"));
     conn_commit(to.conn, total);
 }
 
-void notify_event(struct notify_to to, const struct process *process, const char *method,
+void notify_event(struct notify_to to, const struct process *p, const char *method,
                   struct str rest) {
     size_t total;
-    char *p = notify_begin(to, process, method, rest.n + 2, &total);
-    if (p == NULL)
+    char *at = notify_begin(to, p, method, rest.n + 2, &total);
+    if (at == NULL)
         return;
-    p = notify_put(p, rest);
-    notify_put(p, STR_LIT("}}"));
+    at = notify_put(at, rest);
+    notify_put(at, STR_LIT("}}"));
     conn_commit(to.conn, total);
 }
 

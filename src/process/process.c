@@ -115,14 +115,19 @@ static void process_on_started(struct proc *proc, int error) {
     list_append(&p->host->dying, &p->link);
 }
 
+/* The owner has event `seq`: tells those who wait and watch. */
+static void process_spread(struct process *p, uint64_t seq) {
+    process_retain_note_event(p, seq);
+    process_wait_wake(p);
+    attach_wake(p);
+}
+
 static void process_on_output(struct proc *proc, uint64_t seq, enum outlog_stream stream,
                               const char *data, size_t n) {
     struct process *p = container_of(proc, struct process, proc);
     p->host->ops->metrics.output_bytes += n;
     notify_output(notify_owner(p), p, seq, stream, data, n);
-    process_retain_note_event(p, seq);
-    process_wait_wake(p);
-    attach_wake(p);
+    process_spread(p, seq);
 }
 
 static void process_on_exited(struct proc *proc, uint64_t seq) {
@@ -130,18 +135,14 @@ static void process_on_exited(struct proc *proc, uint64_t seq) {
     p->sandbox_denied = p->sandboxed && denial_seen(&proc->log, proc->exit_code);
     events_exited(p);
     notify_exited(notify_owner(p), p, seq);
-    process_retain_note_event(p, seq);
-    process_wait_wake(p);
-    attach_wake(p);
+    process_spread(p, seq);
 }
 
 static void process_on_closed(struct proc *proc, uint64_t seq) {
     struct process *p = container_of(proc, struct process, proc);
     p->session->running--;
     notify_closed(notify_owner(p), p, seq);
-    process_retain_note_event(p, seq);
-    process_wait_wake(p);
-    attach_wake(p);
+    process_spread(p, seq);
     process_write_pump(p);
     process_retain(p);
 }

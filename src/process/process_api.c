@@ -125,7 +125,7 @@ int process_api_close_stdin_decode(const struct json_node *params, void *out, st
     return jsondec(&close_stdin_struct, params, out, e);
 }
 
-static enum rpc_outcome input_run(struct rpc_call *c, const struct write_params *p,
+static enum rpc_outcome input_run(struct rpc_call *c, const struct write_params *args,
                                   struct buf *result, struct err *e) {
     static const char *const answers[] = {
         [PROCESS_WRITE_ACCEPTED] = "{\"status\":\"accepted\"}",
@@ -137,18 +137,18 @@ static enum rpc_outcome input_run(struct rpc_call *c, const struct write_params 
         [PROCESS_WRITE_STARTING] = "starting", [PROCESS_WRITE_FAILED] = "failed",
         [PROCESS_WRITE_WAITING] = "waiting",
     };
-    if (p->has_write_id && p->write_id.n == 0) {
+    if (args->has_write_id && args->write_id.n == 0) {
         err_set(e, ERR_INVALID_PARAMS, "writeId must not be empty");
         return RPC_ERROR;
     }
-    struct process *process = process_find(c->peer->user, p->process_id);
-    if (process == NULL)
+    struct process *p = process_find(c->peer->user, args->process_id);
+    if (p == NULL)
         return rpc_done_text(result, "{\"status\":\"unknownProcess\"}");
-    struct process_input in = {.data = p->data, .close = p->close};
-    if (p->has_write_id)
-        in.write_id = p->write_id;
-    enum process_write_status s = process_write(process, c, &in, e);
-    events_write(c, process, p->data.n, p->close, words[s]);
+    struct process_input in = {.data = args->data, .close = args->close};
+    if (args->has_write_id)
+        in.write_id = args->write_id;
+    enum process_write_status s = process_write(p, c, &in, e);
+    events_write(c, p, args->data.n, args->close, words[s]);
     if (s == PROCESS_WRITE_FAILED)
         return RPC_ERROR;
     return s == PROCESS_WRITE_WAITING ? RPC_LATER : rpc_done_text(result, answers[s]);
@@ -186,15 +186,15 @@ int process_api_resize_decode(const struct json_node *params, void *out, struct 
 
 enum rpc_outcome process_api_resize_run(struct rpc_call *c, void *params, struct buf *result,
                                         struct err *e) {
-    const struct resize_params *p = params;
-    struct process *process = process_of_call(c, p->process_id, e);
-    if (process == NULL)
+    const struct resize_params *in = params;
+    struct process *p = process_of_call(c, in->process_id, e);
+    if (p == NULL)
         return RPC_ERROR;
-    int r = proc_resize(&process->proc, p->size.rows, p->size.cols);
+    int r = proc_resize(&p->proc, in->size.rows, in->size.cols);
     if (r == 0)
         return rpc_done_text(result, "{}");
     if (r == -ENOTTY)
-        err_about(e, ERR_INVALID_PARAMS, "process ", process->id, " is not attached to a PTY");
+        err_about(e, ERR_INVALID_PARAMS, "process ", p->id, " is not attached to a PTY");
     else
         err_os(e, ERR_INTERNAL, -r);
     return RPC_ERROR;

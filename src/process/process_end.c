@@ -48,11 +48,11 @@ int process_end_signal_decode(const struct json_node *params, void *out, struct 
 enum rpc_outcome process_end_signal_run(struct rpc_call *c, void *params, struct buf *result,
                                         struct err *e) {
     (void)e;
-    const struct signal_params *p = params;
-    struct process *process = process_find(c->peer->user, p->process_id);
-    if (process != NULL) {
-        events_signal(c, process, p->signo);
-        proc_signal(&process->proc, p->signo);
+    const struct signal_params *in = params;
+    struct process *p = process_find(c->peer->user, in->process_id);
+    if (p != NULL) {
+        events_signal(c, p, in->signo);
+        proc_signal(&p->proc, in->signo);
     }
     return rpc_done_text(result, "{}");
 }
@@ -105,10 +105,10 @@ int process_end_terminate_decode(const struct json_node *params, void *out, stru
 enum rpc_outcome process_end_terminate_run(struct rpc_call *c, void *params, struct buf *result,
                                            struct err *e) {
     (void)e;
-    const struct terminate_params *p = params;
-    struct process *process = process_find(c->peer->user, p->process_id);
-    if (process != NULL)
-        events_terminate(c, process, p->grace_ms);
-    bool running = process != NULL && process_terminate(process, p->grace_ms);
+    const struct terminate_params *in = params;
+    struct process *p = process_find(c->peer->user, in->process_id);
+    if (p != NULL)
+        events_terminate(c, p, in->grace_ms);
+    bool running = p != NULL && process_terminate(p, in->grace_ms);
     return rpc_done_text(result, running ? "{\"running\":true}" : "{\"running\":false}");
 }

@@ -95,11 +95,11 @@ static int snapshot_put(const struct process *p, size_t max, struct buf *b) {
 
 enum rpc_outcome process_view_snapshot_run(struct rpc_call *c, void *params, struct buf *result,
                                            struct err *e) {
-    const struct snapshot_params *p = params;
-    struct process *process = process_of_call(c, p->process_id, e);
-    if (process == NULL)
+    const struct snapshot_params *in = params;
+    struct process *p = process_of_call(c, in->process_id, e);
+    if (p == NULL)
         return RPC_ERROR;
-    return rpc_done(result, snapshot_put(process, (size_t)p->max_bytes, result));
+    return rpc_done(result, snapshot_put(p, (size_t)in->max_bytes, result));
 }
 
 /* -- process/list -- */

@@ -76,9 +76,8 @@ static uint64_t process_read_covers(const struct process *p, const struct proces
                                     uint64_t last) {
     const struct proc *proc = &p->proc;
     if (outlog_find(&proc->log, MAX(last, q->after)) < proc->log.count)
-        return last; /* there is more */
-    return q->after < proc->next_seq ? proc->next_seq - 1
-                                     : 0; /* the query asks for later events: it only waits */
+        return last;                                           /* there is more */
+    return q->after < proc->next_seq ? proc->next_seq - 1 : 0; /* 0: it only waits */
 }
 
 static int process_put_read(struct process *p, const struct process_query *q, struct buf *b) {
@@ -124,8 +123,8 @@ static void process_wait_free(struct process_wait *w) {
 static void process_wait_answer(struct process_wait *w) {
     struct rpc_call *c = w->call;
     struct buf *b = rpc_result_begin(c);
-    if (process_wait_put_answer(w->process, &w->query, !process_wait_ready(w->process, &w->query),
-                                b) < 0)
+    bool late = !process_wait_ready(w->process, &w->query);
+    if (process_wait_put_answer(w->process, &w->query, late, b) < 0)
         b->len = 0;
     process_wait_free(w);
     rpc_result_send(c);
