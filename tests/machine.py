@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 
-# What some kernels cannot do for a tmpfs: these programs have an ext4 as /tmp.
+# Some kernels lack features of tmpfs that these programs test: they get an ext4 as /tmp.
 ON_DISK = ("fs_devices", "fs_meta")
 DISK = "32M"
 
@@ -38,7 +38,7 @@ poweroff -f
 
 
 def libraries(program, places):
-    """What the loader needs, the loader included."""
+    """Lists the shared libraries of the programs, with the loader."""
     wanted, found = [program], {}
     while wanted:
         said = subprocess.run(["readelf", "-ld", wanted.pop()], capture_output=True, text=True,
@@ -53,13 +53,13 @@ def libraries(program, places):
 
 
 def unpacked(path):
-    """Content of a kernel module, which may be compressed."""
+    """Returns the content of a kernel module, which may be compressed."""
     data = path.read_bytes()
     return lzma.decompress(data) if path.suffix == ".xz" else data
 
 
 def image(directory, programs, machine, places):
-    """An initramfs with the test programs; returns its path."""
+    """Makes an initramfs with the test programs; returns its path."""
     tree = directory / "tree"
     for name in ("bin", "lib", "tests", "proc", "sys", "dev", "etc", "usr", "var"):
         (tree / name).mkdir(parents=True)
@@ -84,7 +84,7 @@ def image(directory, programs, machine, places):
 
 
 def run(programs, machine, places, seconds):
-    """Boots, runs the test programs, and returns what each said and its exit status."""
+    """Boots and runs the test programs; returns the output and exit status of each."""
     kernel, = (machine / "root/boot").glob("vmlinuz-*")
     with tempfile.TemporaryDirectory() as scratch:
         packed = image(pathlib.Path(scratch), programs, machine, places)
