@@ -13,10 +13,11 @@ static int cancelled, rooms;
 static const struct rpc_peer *workers[CALLS]; /* who worked, in order */
 static size_t work_count;
 
+/* The id has no NUL. */
 static int id_of(const struct rpc_call *c) {
-    int id = atoi(c->id);
-    assert_in_range(id, 0, CALLS - 1);
-    return id;
+    char text[8] = {0};
+    memcpy(text, c->id, MIN(c->id_len, sizeof text - 1));
+    return atoi(text);
 }
 
 static int any_decode(const struct json_node *params, void *out, struct err *e) {
@@ -49,7 +50,7 @@ static enum rpc_outcome now_run(struct rpc_call *c, void *params, struct buf *re
     (void)params;
     (void)e;
     if (begun_count < CALLS)
-        begun[begun_count++] = atoi(c->id);
+        begun[begun_count++] = id_of(c);
     return rpc_done_text(result, "{}");
 }
 
@@ -65,6 +66,7 @@ static enum rpc_outcome wait_as(struct rpc_call *k) {
     if (k == NULL)
         return RPC_ERROR;
     int id = id_of(k);
+    assert_in_range(id, 0, CALLS - 1);
     begun[begun_count++] = id;
     calls[id] = k;
     k->cancelled = on_cancelled;
