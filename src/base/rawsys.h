@@ -4,6 +4,9 @@
  * memory, where errno and locks are the server's. Each returns the result or -errno.
  */
 
+#include <stdint.h>
+#include <sys/syscall.h>
+
 #if defined(__x86_64__)
 
 static inline long sys5(long n, long a, long b, long c, long d, long e) {
@@ -52,4 +55,16 @@ static inline long sys3(long n, long a, long b, long c) {
 
 static inline long sys4(long n, long a, long b, long c, long d) {
     return sys5(n, a, b, c, d, 0);
+}
+
+/* Gives every signal its default action, also the two that the C library keeps to itself. */
+static inline void sys_default_signals(void) {
+    struct { /* the kernel's sigaction; all zero means "default" */
+        void *handler;
+        unsigned long flags;
+        void *restorer;
+        uint64_t mask;
+    } dfl = {0};
+    for (int n = 1; n <= 64; n++)
+        sys4(SYS_rt_sigaction, n, (long)&dfl, 0, sizeof dfl.mask);
 }

@@ -89,22 +89,6 @@ static void close_fds(unsigned first, unsigned last, unsigned flags) {
 
 /* -- the command, between vfork and exec -- */
 
-/* Layout of the kernel's sigaction; all zero means "default action". */
-struct kernel_sigaction {
-    void *handler;
-    unsigned long flags;
-    void *restorer;
-    uint64_t mask;
-};
-
-static void child_reset_signals(void) {
-    struct kernel_sigaction dfl = {0};
-    for (int n = 1; n <= 64; n++)
-        sys4(SYS_rt_sigaction, n, (long)&dfl, 0, sizeof dfl.mask);
-    uint64_t none = 0;
-    sys4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&none, 0, sizeof none);
-}
-
 static int child_launch(const struct supervisor *s) {
     return (int)sys5(SYS_execveat, s->launcher, (long)"", (long)s->argv, (long)s->envp,
                      AT_EMPTY_PATH);
@@ -168,7 +152,9 @@ static int child_main(void *arg) {
     if (r >= 0)
         r = child_set_limits(s);
     if (r >= 0) {
-        child_reset_signals();
+        uint64_t none = 0;
+        sys_default_signals();
+        sys4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&none, 0, sizeof none);
         close_fds(launch ? 3 + SUPERVISOR_HANDED : 3, ~0u, CLOSE_RANGE_CLOEXEC);
         r = launch ? child_launch(s) : pathexec(s->program, s->search, s->argv, s->envp, s->path);
     }

@@ -1,6 +1,7 @@
 #include "sandbox/inside/command.h"
 
 #include "base/pathexec.h"
+#include "base/rawsys.h"
 #include "sandbox/inside/landlock.h"
 #include "sandbox/inside/seccomp.h"
 
@@ -22,21 +23,6 @@
 #define COMMAND_SANITIZED
 #endif
 #endif
-
-/* Layout of the kernel's sigaction; all zero means "default action". */
-struct kernel_sigaction {
-    void *handler;
-    unsigned long flags;
-    void *restorer;
-    uint64_t mask;
-};
-
-/* By system call: the C library keeps two signals to itself. */
-static void command_reset_signals(void) {
-    struct kernel_sigaction dfl = {0};
-    for (int n = 1; n <= 64; n++)
-        syscall(SYS_rt_sigaction, n, &dfl, NULL, sizeof dfl.mask);
-}
 
 static int command_limits(const struct command *c) {
     const struct launch_request *q = c->args->q;
@@ -71,7 +57,7 @@ static void command_main(const struct command *c) {
     }
     if (command_limits(c) < 0)
         return;
-    command_reset_signals();
+    sys_default_signals();
     if (syscall(SYS_close_range, 3, ~0u, CLOSE_RANGE_CLOEXEC) < 0) {
         fault_os(f, FAULT_PRIVILEGES, errno, "close_range");
         return;
