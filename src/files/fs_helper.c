@@ -298,11 +298,12 @@ static int helper_exchange(struct fs_helper *h, struct str call, int data,
     struct fs_call_answer answer;
     if (packet == NULL)
         return fs_fail(e, ENOMEM);
-    if (fdpass_send(h->channel, call, (struct str){"", 0}, data) < 0) {
+    int sent = fdpass_send(h->channel, call, (struct str){"", 0}, data);
+    ssize_t n = sent < 0 ? sent : fdpass_receive(h->channel, packet, most, 0, &fd);
+    if (sent < 0) {
         h->broken = true; /* it ended before it saw this call */
         return FS_HELPER_RENEW;
     }
-    ssize_t n = fdpass_receive(h->channel, packet, most, 0, &fd);
     if (n == -EMFILE)
         return fs_fail(e, EMFILE);
     if (n == 0 || n == -ECONNRESET)
