@@ -59,9 +59,9 @@ static void server_on_pressure(struct conn *c, bool high) {
         return;
     struct session *s = p->user;
     if (s != NULL && high) {
-        proc_flow_close(&s->gate);
+        proc_flow_close(&s->flow);
     } else if (s != NULL) {
-        proc_flow_open(&s->gate);
+        proc_flow_open(&s->flow);
         attach_resume(s);
         if (s->files != NULL)
             fs_watch_api_resume(&s->files->watch);

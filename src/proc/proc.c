@@ -62,11 +62,11 @@ static void proc_hold(struct proc *p) {
     for (size_t i = 0; i < ARRAY_LEN(p->out); i++)
         loop_io_del(p->host->loop, &p->out[i].io);
     if (list_empty(&p->held_node))
-        list_append(&p->gate->held, &p->held_node);
+        list_append(&p->flow->held, &p->held_node);
 }
 
 static bool proc_is_held(const struct proc *p) {
-    return p->gate != NULL && p->gate->closed;
+    return p->flow != NULL && p->flow->closed;
 }
 
 /*
@@ -151,7 +151,7 @@ void proc_drop_output(struct proc *p) {
         capture_fini(&p->out[i].capture);
 }
 
-/* -- gate -- */
+/* -- flow -- */
 
 void proc_flow_init(struct proc_flow *g) {
     g->closed = false;
@@ -166,7 +166,7 @@ void proc_flow_open(struct proc_flow *g) {
     if (!g->closed)
         return;
     g->closed = false;
-    /* Delivery may close the gate again; the remaining processes stay held. */
+    /* Delivery may close the flow again; the remaining processes stay held. */
     for (struct list *n; !g->closed && (n = list_first(&g->held)) != NULL;) {
         struct proc *p = list_entry(n, struct proc, held_node);
         list_remove(n);
@@ -420,7 +420,7 @@ static void proc_launcher_ended(struct proc *p) {
         proc_leader_ended(p, proc_reaped_end(p));
 }
 
-static void proc_on_spawn(struct child *c) {
+static void proc_on_child(struct child *c) {
     struct proc *p = container_of(c, struct proc, child);
     if (c->gone) {
         loop_timer_del(p->host->loop, &p->grace_timer);
@@ -491,11 +491,11 @@ static void proc_on_timeout(struct loop_timer *t) {
 }
 
 void proc_init(struct proc *p, struct proc_host *h, const struct proc_ops *ops,
-               struct proc_flow *gate, size_t retain) {
-    *p = (struct proc){.host = h, .ops = ops, .gate = gate, .next_seq = 1};
+               struct proc_flow *flow, size_t retain) {
+    *p = (struct proc){.host = h, .ops = ops, .flow = flow, .next_seq = 1};
     list_init(&p->held_node);
     list_init(&p->child.node);
-    p->child.changed = proc_on_spawn;
+    p->child.changed = proc_on_child;
     for (size_t i = 0; i < ARRAY_LEN(p->out); i++) {
         p->out[i] = (struct proc_stream){.io = {.fd = -1, .fn = proc_on_readable}, .owner = p};
         capture_init(&p->out[i].capture, retain / 2);
@@ -565,7 +565,7 @@ bool proc_terminate(struct proc *p, uint64_t grace_ms) {
 
 void proc_abandon(struct proc *p, bool kill, bool spare_setsid) {
     p->abandoned = true;
-    p->gate = NULL;
+    p->flow = NULL;
     loop_timer_del(p->host->loop, &p->force_timer);
     loop_timer_del(p->host->loop, &p->timeout_timer);
     if (kill) /* else survivors of a SIGTERM keep their grace period */

@@ -9,9 +9,9 @@
  * owner in that order. Output that was readable when the leader was reaped comes before `exited`
  * (at most PROC_DRAIN_MAX bytes).
  *
- * Slow client rule: the server reads a process only while its gate is open. It closes the gate
+ * Slow client rule: the server reads a process only while its flow is open. It closes the flow
  * while the owner's connection has output queued up to a mark. Bytes then stay in the kernel's pipe
- * and stall the command. Nothing is dropped, the order stays, other gates are not affected.
+ * and stall the command. Nothing is dropped, the order stays, other flows are not affected.
  */
 
 #include "proc/capture.h"
@@ -78,7 +78,7 @@ struct proc_stream {
 struct proc {
     struct proc_host *host;
     const struct proc_ops *ops;
-    struct proc_flow *gate; /* borrowed; NULL = always open */
+    struct proc_flow *flow; /* borrowed; NULL = always open */
     struct list held_node;
     struct child child;
     struct loop_io channel; /* to the launcher of a sandboxed command; fd -1 = none, or gone */
@@ -119,7 +119,7 @@ struct proc {
 
 /* Prepares *p to keep `retain` bytes of output. */
 void proc_init(struct proc *p, struct proc_host *h, const struct proc_ops *ops,
-               struct proc_flow *gate, size_t retain);
+               struct proc_flow *flow, size_t retain);
 
 /* Starts it; 0 or -errno. ops->started follows, never before this returns. */
 MUST_CHECK int proc_start(struct proc *p, const struct child_spec *spec);

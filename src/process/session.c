@@ -32,7 +32,7 @@ static void session_attach(struct session *s, struct rpc_peer *peer) {
     s->peer = peer;
     peer->user = s;
     if (peer->conn->high) /* its queue filled up before it had a session */
-        proc_flow_close(&s->gate);
+        proc_flow_close(&s->flow);
 }
 
 /* Enters it into the host's tables. 0 or -ENOMEM. */
@@ -67,7 +67,7 @@ struct session *session_new(struct process_host *host, struct rpc_peer *peer, st
     list_init(&s->unsent);
     list_init(&s->leftovers);
     list_init(&s->detached_node);
-    proc_flow_init(&s->gate);
+    proc_flow_init(&s->flow);
     s->ttl.fn = session_on_ttl;
     s->probe.fn = session_on_probe;
     if (session_enter(s) < 0) {
@@ -137,7 +137,7 @@ void session_detach(struct session *s) {
     }
     list_append(&host->detached, &s->detached_node);
     host->detached_count++;
-    proc_flow_open(&s->gate); /* without a client, output is read and retained */
+    proc_flow_open(&s->flow); /* without a client, output is read and retained */
     if (host->detached_count > PROCESS_HOST_DETACHED_MAX)
         session_end(session_least_missed(host));
 }

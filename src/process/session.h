@@ -31,7 +31,7 @@ struct session {
     struct retention_share output, entries; /* its shares of the retained closed processes */
     struct list unsent;        /* struct process: closed, with last events still queued; in order */
     struct list leftovers;     /* struct process: out of the table, but with living descendants */
-    struct proc_flow gate;     /* closed while the connection's output queue is high */
+    struct proc_flow flow;     /* closed while the connection's output queue is high */
     struct list detached_node; /* in host->detached */
     struct loop_timer ttl;
     struct loop_timer probe; /* runs while a ping to the connection is unanswered */

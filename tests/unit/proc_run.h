@@ -218,9 +218,9 @@ static inline struct child_spec spec_of(char *const *argv) {
                                .cols = 80};
 }
 
-static inline void start(struct run *r, const struct child_spec *spec, struct proc_flow *gate) {
+static inline void start(struct run *r, const struct child_spec *spec, struct proc_flow *flow) {
     memset(r, 0, sizeof *r);
-    proc_init(&r->p, &f.host, &ops, gate, 1 << 20);
+    proc_init(&r->p, &f.host, &ops, flow, 1 << 20);
     assert_int_equal(proc_start(&r->p, spec), 0);
     until(&r->started);
 }

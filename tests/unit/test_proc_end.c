@@ -200,16 +200,16 @@ static void the_supervisor_waits_for_a_signal_asleep(void **state) {
 static void a_closed_gate_holds_output_and_exit(void **state) {
     (void)state;
     static struct run r;
-    struct proc_flow gate;
-    proc_flow_init(&gate);
-    proc_flow_close(&gate);
+    struct proc_flow flow;
+    proc_flow_init(&flow);
+    proc_flow_close(&flow);
     struct child_spec spec = spec_of(ARGV("/bin/sh", "-c", "echo one; exit 9"));
-    start(&r, &spec, &gate);
+    start(&r, &spec, &flow);
     until(&r.gone);
     assert_false(r.exited);
     assert_int_equal(r.n, 0);
     assert_false(proc_terminate(&r.p, 0));
-    proc_flow_open(&gate);
+    proc_flow_open(&flow);
     until(&r.closed);
     assert_out(&r, "one\n");
     assert_int_equal(r.p.exit_code, 9);
@@ -219,18 +219,18 @@ static void a_closed_gate_holds_output_and_exit(void **state) {
 static void a_closed_gate_stalls_the_command(void **state) {
     (void)state;
     static struct run r;
-    struct proc_flow gate;
-    proc_flow_init(&gate);
+    struct proc_flow flow;
+    proc_flow_init(&flow);
     struct child_spec spec = spec_of(ARGV("/bin/sh", "-c", "head -c 2000000 /dev/zero; exit 2"));
-    start(&r, &spec, &gate);
+    start(&r, &spec, &flow);
     until_output(&r, 1);
-    proc_flow_close(&gate);
-    while (list_empty(&gate.held))
+    proc_flow_close(&flow);
+    while (list_empty(&flow.held))
         turn();
     size_t n = r.n;
     assert_int_equal(loop_once(&f.loop, 20 * LOOP_MS), 0);
     assert_int_equal(r.n, n);
-    proc_flow_open(&gate);
+    proc_flow_open(&flow);
     finish(&r);
     assert_int_equal(r.n, 2000000);
     assert_int_equal(r.p.exit_code, 2);
@@ -239,18 +239,18 @@ static void a_closed_gate_stalls_the_command(void **state) {
 static void terminate_behind_a_closed_gate(void **state) {
     (void)state;
     static struct run r;
-    struct proc_flow gate;
-    proc_flow_init(&gate);
+    struct proc_flow flow;
+    proc_flow_init(&flow);
     struct child_spec spec = spec_of(ARGV("/usr/bin/yes"));
-    start(&r, &spec, &gate);
+    start(&r, &spec, &flow);
     until_output(&r, 1);
-    proc_flow_close(&gate);
-    while (list_empty(&gate.held))
+    proc_flow_close(&flow);
+    while (list_empty(&flow.held))
         turn();
     assert_true(proc_terminate(&r.p, 0));
     until(&r.gone);
     assert_false(r.exited);
-    proc_flow_open(&gate);
+    proc_flow_open(&flow);
     until(&r.closed);
     assert_int_equal(r.p.signal, SIGKILL);
     proc_fini(&r.p);

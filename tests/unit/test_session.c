@@ -43,11 +43,11 @@ static void a_session_outlives_its_connection(void **state) {
     (void)state;
     struct client *a = client_new();
     struct session *s = begin(a);
-    proc_flow_close(&s->gate); /* its client was slow */
+    proc_flow_close(&s->flow); /* its client was slow */
     leave(a);
     assert_int_equal(centre.detached, 1);
     assert_null(s->peer);
-    assert_false(s->gate.closed); /* output is drained while nobody listens */
+    assert_false(s->flow.closed); /* output is drained while nobody listens */
     wait_ms(TTL_MS - 1);
     assert_int_equal(centre.ended, 0);
     int code;
@@ -209,7 +209,7 @@ static void its_gate_follows_the_queue_of_its_connection(void **state) {
     struct client *a = client_new();
     static char text[CONN_OUT_HIGH];
     conn_send(a->conn, (struct str){text, sizeof text});
-    assert_true(begin(a)->gate.closed); /* the queue was full before there was a session */
+    assert_true(begin(a)->flow.closed); /* the queue was full before there was a session */
 }
 
 static void names_are_cut_between_characters(void **state) {
