@@ -47,7 +47,12 @@ static inline int scratch_new(void **state) {
     (void)state;
     umask(022);
     scratch_fds = open_fds();
-    snprintf(scratch, sizeof scratch, "/tmp/test-fs-XXXXXX");
+#ifdef MANY_FILES
+    const char *tmp = getenv("TEST_SCRATCH"); /* `make check`: in memory */
+#else
+    const char *tmp = NULL;
+#endif
+    snprintf(scratch, sizeof scratch, "%s/test-fs-XXXXXX", tmp != NULL ? tmp : "/tmp");
     return mkdtemp(scratch) != NULL && chmod(scratch, 0755) == 0 ? 0 : -1;
 }
 

@@ -1,6 +1,7 @@
 #include "fs/fs_dir.h"
 
 #include "base/utf8.h"
+#define MANY_FILES
 #include "fs_json_run.h"
 #include "fs_run.h"
 #include "json/json.h"

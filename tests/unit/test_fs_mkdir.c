@@ -1,5 +1,6 @@
 #include "fs/fs_mkdir.h"
 
+#define MANY_FILES
 #include "fs_run.h"
 
 enum { FOLLOW_ALL, FOLLOW_ONE, NOFOLLOW_ALL, NOFOLLOW_ONE };

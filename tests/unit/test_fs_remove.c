@@ -1,5 +1,6 @@
 #include "fs/fs_remove.h"
 
+#define MANY_FILES
 #include "fs_run.h"
 #include "loop/pool.h"
 

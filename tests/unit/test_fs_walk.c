@@ -1,5 +1,6 @@
 #include "fs/fs_walk.h"
 
+#define MANY_FILES
 #include "fs_json_run.h"
 #include "fs_run.h"
 

@@ -1,4 +1,5 @@
 /* fs/watch: limits, lost events, refusals, mounts. */
+#define MANY_FILES
 #include "fs_watch_run.h"
 
 /* -- limits -- */
