@@ -490,3 +490,22 @@ def test_handles_outlive_helpers(mine, place):
     calls.close(reading)
     calls.close(writing)
     assert (place.base / "old/new").read_text() == "written"
+
+
+@pytest.mark.parametrize("name", [".git", ".agents"])
+def test_protected_name_comes_and_goes(mine, place, name):
+    """Another sandbox removes its empty directory while a helper starts: the call is none of its
+    business, and the name stays protected."""
+    protected = place.ws / name
+
+    def come_and_go(_):
+        protected.mkdir()
+        protected.rmdir()
+
+    with Meddler(come_and_go):
+        for i in range(40):
+            calls = Calls(place, R, PR, f"d ws/no-{i}")
+            calls.write(place.ws / "f", str(i).encode())
+            assert calls.outcome("writeFile", protected / "f", dataBase64=b64("F")) in (
+                NO_FILE, READ_ONLY)
+    assert not protected.exists()

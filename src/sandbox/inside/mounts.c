@@ -53,6 +53,22 @@ static int mounts_copy(struct mounts *m, const struct layout_step *s) {
 
 /* -- the steps -- */
 
+/*
+ * Whether the step's place may be gone by now, or hold another file. A helper holds no place, so
+ * that another sandbox may remove its empty directory meanwhile; but a helper asks the policy about
+ * names, which are read-only whatever they lead to.
+ */
+static bool mounts_may_differ(const struct mounts *m, const struct layout_step *s) {
+    return m->q->mode == LAUNCH_HELPER && s->kind == LAYOUT_READ && !s->ours;
+}
+
+/* Notes why a step failed; 0 if it may. */
+static int mounts_step_failed(struct mounts *m, const struct layout_step *s, int error) {
+    if (error == ENOENT && mounts_may_differ(m, s))
+        return 0;
+    return fault_os(m->f, FAULT_MOUNT, error, "%s", s->path);
+}
+
 /* Opens the step's place in the view; -ENOENT without a fault if it is missing. */
 static int mounts_place(struct mounts *m, const struct layout_step *s) {
     const char *path = mounts_in_view(s->path);
@@ -66,14 +82,14 @@ static int mounts_place(struct mounts *m, const struct layout_step *s) {
     if (fd < 0)
         return errno == ENOENT ? -ENOENT : fault_os(m->f, FAULT_MOUNT, errno, "%s", s->path);
     struct layout_step any = {.known = false};
-    if (mounts_is(fd, s->ours ? &any : s))
+    if (mounts_is(fd, s->ours || mounts_may_differ(m, s) ? &any : s))
         return fd;
     close(fd);
     return mounts_changed(m, s);
 }
 
 static int mounts_attach(struct mounts *m, const struct layout_step *s, int tree, int place) {
-    return sys_attach(tree, place, "") < 0 ? fault_os(m->f, FAULT_MOUNT, errno, "%s", s->path) : 0;
+    return sys_attach(tree, place, "") < 0 ? mounts_step_failed(m, s, errno) : 0;
 }
 
 /* Lays a read-only (or pinned) copy over the original; takes it from the host if the view lacks it.
@@ -81,7 +97,7 @@ static int mounts_attach(struct mounts *m, const struct layout_step *s, int tree
 static int mounts_copy_over(struct mounts *m, const struct layout_step *s, int place) {
     _cleanup_close_ int tree = s->ours ? mounts_copy(m, s) : sys_clone_tree(place, "", 1);
     if (tree < 0)
-        return fault_os(m->f, FAULT_MOUNT, errno, "%s", s->path);
+        return mounts_step_failed(m, s, errno);
     if (s->kind == LAYOUT_READ && sys_mount_setattr(tree, "", 1, MOUNT_ATTR_RDONLY, 0, 0) < 0)
         return fault_os(m->f, FAULT_MOUNT, errno, "%s", s->path);
     return mounts_attach(m, s, tree, place);
@@ -157,7 +173,7 @@ static int mounts_check_step(struct mounts *m, const struct layout_step *s) {
 static int mounts_step(struct mounts *m, size_t i) {
     const struct layout_step *s = &m->l->steps[i];
     _cleanup_close_ int place = mounts_place(m, s);
-    if (place == -ENOENT && s->kind == LAYOUT_DENY && s->ours)
+    if (place == -ENOENT && ((s->kind == LAYOUT_DENY && s->ours) || mounts_may_differ(m, s)))
         return 0; /* not in this view */
     if (place == -ENOENT)
         return mounts_changed(m, s);
