@@ -17,6 +17,9 @@ MODEL_NAME = "scripted"
 # They only end what hangs.
 START_SECONDS = 120
 END_SECONDS = 120
+# A server with a /tmp of its own: the sandboxes of others make and remove directories in it.
+OWN_TMP = ["unshare", "--mount", "--propagation", "private", "sh", "-c",
+           'mount -t tmpfs -o mode=1777 tmpfs /tmp && exec "$@"', "sh"]
 
 CATALOG = {"models": [{
     "slug": MODEL_NAME, "display_name": MODEL_NAME, "description": "scripted",
@@ -60,6 +63,11 @@ FEATURES_OFF = ("apps", "plugins", "remote_plugin", "multi_agent", "goals", "too
                 "skill_search")
 
 
+def own_tmp(program):
+    """How to start a server: with OWN_TMP where that is allowed and does not hide the program."""
+    return OWN_TMP if os.geteuid() == 0 and not program.startswith("/tmp/") else []
+
+
 class Bench:
     """`ours` is false when the server is the reference."""
 
@@ -94,7 +102,7 @@ class Bench:
         one leads to the new server."""
         given = everything.options(self.root, options) if self.every_option else []
         self.server = await asyncio.create_subprocess_exec(
-            *self.server_command, "--listen", "ws://127.0.0.1:0", *given, *options,
+            *own_tmp(self.server_command[0]), *self.server_command, "--listen", "ws://127.0.0.1:0", *given, *options,
             cwd=self.server_home,
             env=self.environment(HOME=self.server_home, CODEX_HOME=self.server_home,
                                  SERVER_SIDE="yes"),
@@ -108,6 +116,10 @@ class Bench:
         self.proxy.fault = self.fault
         self.proxy.authorise = self.every_option and everything.AUTH not in options
         self.url = f"ws://127.0.0.1:{await self.proxy.listen()}"
+
+    def at_server(self, path):
+        """Where we find a path of the running server, which may have a /tmp of its own."""
+        return f"/proc/{self.server.pid}/root{path}"
 
     async def end_server(self, how=signal.SIGTERM):
         self.server.send_signal(how)

@@ -90,7 +90,7 @@ async def read_only(b):
             ("no-such-program-xyz", 127, False, "not found"),
             ("echo to-null >/dev/null; echo done", 0, False, "done"))
     equal(get(f"{b.work}/file"), "content\n", "the file")
-    check(not exists(scratch), f"{scratch} was written")
+    check(not exists(b.at_server(scratch)), f"{scratch} was written")
     nothing(b, "work/new", "outside/new")
 
 
@@ -114,12 +114,12 @@ async def workspace_write(b):
                 (f"echo x >{b.server_home}/new", 1, True, READ_ONLY),
                 ("cat file-out", 0, False, "kept"))
         equal(get(f"{b.work}/a/b/new"), "x\n", "the new file")
-        equal(get(scratch), "tmp\n", "the file in /tmp")
+        equal(get(b.at_server(scratch)), "tmp\n", "the file in /tmp")
         equal(get(f"{b.outside}/target"), "kept\n", "the file outside")
         nothing(b, "outside/new", "server/new")
     finally:
-        if exists(scratch):
-            os.unlink(scratch)
+        if exists(b.at_server(scratch)):
+            os.unlink(b.at_server(scratch))
 
 
 @scenario
