@@ -134,19 +134,28 @@ static const char *level_path(size_t i) {
     return path;
 }
 
-/* Somebody moves a part of the tree: ".." leads elsewhere, and is not followed. */
-static void moved(void **state) {
-    (void)state;
+/* Goes down a tree; then somebody moves its level 31 out of it. */
+static struct fs_cursor go_down_and_move(void) {
     make_dir("d");
     make_dir("elsewhere");
     struct fs_cursor l = go_down(false, DEPTH);
-    /* Level 30 is closed; its child is moved out of it. */
     assert_int_equal(rename(level_path(31), at("elsewhere/d")), 0);
+    return l;
+}
+
+/* Goes up to the moved level. */
+static void go_up_to_moved(struct fs_cursor *l) {
     for (size_t i = DEPTH - 1; i > 31; i--) {
-        assert_int_equal(fs_cursor_open_parent(&l), 0);
-        fs_cursor_pop(&l);
+        assert_int_equal(fs_cursor_open_parent(l), 0);
+        fs_cursor_pop(l);
     }
-    /* Level 30 is still where it was: found by its names. */
+}
+
+/* ".." of the moved level leads elsewhere; the cursor finds level 30 by its names. */
+static void moved(void **state) {
+    (void)state;
+    struct fs_cursor l = go_down_and_move();
+    go_up_to_moved(&l);
     assert_int_equal(fs_cursor_open_parent(&l), 0);
     struct fs_id id;
     assert_int_equal(fs_cursor_id_of(fs_cursor_at(&l, 30)->list.fd, &id), 0);
@@ -154,35 +163,24 @@ static void moved(void **state) {
     fs_cursor_fini(&l);
 }
 
+/* Level 20 is another directory by now: its names lead nowhere. */
 static void lost(void **state) {
     (void)state;
-    make_dir("d");
-    make_dir("elsewhere");
-    struct fs_cursor l = go_down(false, DEPTH);
-    assert_int_equal(rename(level_path(31), at("elsewhere/d")), 0);
+    struct fs_cursor l = go_down_and_move();
     assert_int_equal(rename(level_path(20), at("elsewhere/moved")), 0);
-    assert_int_equal(mkdir(level_path(20), 0777), 0); /* another of the same name */
-    for (size_t i = DEPTH - 1; i > 31; i--) {
-        assert_int_equal(fs_cursor_open_parent(&l), 0);
-        fs_cursor_pop(&l);
-    }
+    assert_int_equal(mkdir(level_path(20), 0777), 0);
+    go_up_to_moved(&l);
     assert_int_equal(fs_cursor_open_parent(&l), -ESTALE);
     fs_cursor_fini(&l);
 }
 
-/* A level that is a link by now is not passed. */
+/* The cursor does not pass a level that is a link by now. */
 static void replaced_by_link(void **state) {
     (void)state;
-    make_dir("d");
-    make_dir("elsewhere");
-    struct fs_cursor l = go_down(false, DEPTH);
-    assert_int_equal(rename(level_path(31), at("elsewhere/d")), 0);
+    struct fs_cursor l = go_down_and_move();
     assert_int_equal(rename(level_path(20), at("elsewhere/moved")), 0);
     assert_int_equal(symlink(at("elsewhere/moved"), level_path(20)), 0);
-    for (size_t i = DEPTH - 1; i > 31; i--) {
-        assert_int_equal(fs_cursor_open_parent(&l), 0);
-        fs_cursor_pop(&l);
-    }
+    go_up_to_moved(&l);
     assert_int_equal(fs_cursor_open_parent(&l), -ESTALE);
     fs_cursor_fini(&l);
 }
