@@ -5,12 +5,12 @@
  *
  * - A placeholder is recognisable from the first moment: mkdir() itself gives it a mode that nobody
  *   else uses. Then it gets a modification time that nobody else uses, and an ordinary mode.
- *   Whoever puts something into it changes the time, and so owns it.
+ *   A process that puts something into it changes the time; the directory then belongs to its user.
  * - A launcher notes a placeholder before it makes or adopts it, in memory that server, supervisor
  *   and launcher share. The last of them alive removes the noted ones.
- * - Every sandbox that uses a placeholder holds a shared flock() on it. To remove one takes an
- *   exclusive lock. Whoever does not get that leaves the directory to its holder, who has noted it
- *   as well.
+ * - Every sandbox that uses a placeholder holds a shared flock() on it. Removing one
+ *   takes an exclusive lock. A launcher that does not get the lock leaves the directory to the
+ *   sandbox that holds it, whose launcher has noted it as well.
  * - If all of them are killed at once, the next sandbox that protects the name adopts the
  *   placeholder.
  *

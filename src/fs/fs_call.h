@@ -15,8 +15,8 @@
 
 enum fs_call_op {
     FS_CALL_READ,      /* opens a file to read */
-    FS_CALL_REPLACE,   /* opens a file to replace what is in it, or makes it: a handle. It is not
-                          truncated before it has come to whoever asked */
+    FS_CALL_REPLACE,   /* opens a file to replace what is in it, or makes it: a handle. The file
+                          is truncated only after the handle has reached the server */
     FS_CALL_WRITE,     /* the same, to be written whole: devices too */
     FS_CALL_WRITE_NEW, /* fs/writeFile, atomic, with data */
     FS_CALL_MKDIR,
@@ -105,7 +105,7 @@ struct fs_call_answer {
 };
 
 /*
- * Decodes an answer, which is not to be trusted: whoever gives it has looked at what others made.
+ * Decodes an answer. Do not trust it: the helper that gives it has looked at what others made.
  * `file`: whether a descriptor came along. Strings point into `packet`. 0 or -EINVAL.
  */
 MUST_CHECK int fs_call_answer_decode(struct str packet, bool file, struct fs_call_answer *out);

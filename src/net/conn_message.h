@@ -5,8 +5,8 @@
  * A long Base64 string is decoded while the frame is unmasked (ws.h). The message then has no text
  * of its own: conn_message_text() makes one, in which a mark stands for the decoded beginning of
  * that string. The mark begins with a byte that valid UTF-8 does not have, so no peer can send it.
- * Readers of JSON see an ordinary string; conn_message_base64() turns it into bytes. Whoever cannot
- * use the mark asks for the text as it was sent, with conn_message_restore().
+ * Readers of JSON see an ordinary string; conn_message_base64() turns it into bytes. A caller
+ * that cannot use the mark asks for the text as it was sent, with conn_message_restore().
  *
  * Without this fs/writeFile of 6 MB has 60% to 72% of its rate, and takes 1.5 to 1.7 times the
  * processor time.

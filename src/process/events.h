@@ -2,7 +2,7 @@
 /*
  * Events for the operator. Each one counts in the metrics and, if there is one, goes to the audit
  * log. The log never has input, output or the environment of a command. It names a session by the
- * first characters of its id only: whoever has the whole id can resume the session.
+ * first characters of its id only, because the whole id lets a client resume the session.
  */
 
 #include "ops/ops.h"

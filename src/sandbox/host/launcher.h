@@ -25,8 +25,8 @@
  * sends a descriptor with its report; LAUNCH_CALLS puts its answer in `error`.
  *
  * The launcher ends as the command ends: with its exit status or by its signal. Killing the
- * launcher kills everything inside; whoever shares the list of placeholder directories then
- * removes them, when all its children are gone. When its parent dies, or on SIGTERM, the launcher
+ * launcher kills everything inside. A process that shares the list of placeholder directories then
+ * removes them, once all its children are gone. When its parent dies, or on SIGTERM, the launcher
  * kills everything inside, removes the directories itself, and ends.
  */
 

@@ -55,8 +55,8 @@ static int launch_read(struct launch *l) {
 
 /*
  * From now on we outlive a killed supervisor, to remove the placeholder directories; until now we
- * would have died with it. The order matters: whoever finds no pid in the list after the
- * supervisor's end need not wait for us.
+ * would have died with it. The order matters: a process that finds no pid in the list after
+ * the supervisor's end need not wait for us.
  */
 static void launch_outlive(struct placeholders *list) {
     atomic_store(&list->launcher, getpid());

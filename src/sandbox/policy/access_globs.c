@@ -13,7 +13,7 @@
 /*
  * The targets of links whose names match a denied pattern: they are denied by their own names too.
  * A call that needs them looks for them, at most every GLOBS_LINKS_MS and for a twentieth of the
- * time. Whoever makes such a link later could read its target before.
+ * time. A link that a process makes later shows it nothing new: it could read the target before.
  */
 struct access_targets {
     struct arena arena;
