@@ -1,7 +1,6 @@
 #include "files/fs_helper.h"
 
 #include "base/fdpass.h"
-#include "base/log.h"
 #include "files/files_host.h"
 #include "confine/fs_helper_main.h"
 #include "confine/fs_places.h"
@@ -318,6 +317,10 @@ static int helper_call(struct fs_helper *h, struct str call, int data,
                        struct fs_helper_reply *reply, struct err *e) {
     if (h->retired)
         return FS_HELPER_RETIRED;
+    bool starting = h->channel >= 0 && !h->broken;
+    int r = starting ? helper_await(h, e) : 0; /* what changes while it starts counts too */
+    if (r < 0)
+        return r;
     struct fs_places *now = fs_places_look(&h->plan, h->places == NULL);
     if (now == NULL)
         return fs_fail(e, ENOMEM);
@@ -331,8 +334,7 @@ static int helper_call(struct fs_helper *h, struct str call, int data,
         return FS_HELPER_RENEW;
     if (h->channel < 0)
         return FS_HELPER_START;
-    int r = helper_await(h, e);
-    return r < 0 ? r : helper_exchange(h, call, data, reply, e);
+    return helper_exchange(h, call, data, reply, e);
 }
 
 int fs_helper_call(struct fs_helper *h, struct str call, int data, struct fs_helper_reply *reply,

@@ -44,6 +44,12 @@ static int run_enter(struct run *run, enum fs_need need, bool leaf, struct err *
                     &run->at, e);
 }
 
+/* The policy may have let a directory pass because its own mount is read-only. It may be gone by
+ * now: a file must not be made in its place. */
+static int run_refuse_dir(const struct fs_place *at, struct err *e) {
+    return S_ISDIR(at->mode) ? fs_fail(e, EISDIR) : 0;
+}
+
 /* -- opening -- */
 
 /* Handles are for regular files; what is written whole may be a device, but no pipe. */
@@ -56,6 +62,8 @@ static int run_open(struct run *run, struct fs_call_result *result, struct err *
     const struct fs_call *c = run->c;
     bool read = c->op == FS_CALL_READ;
     int r = run_enter(run, read ? FS_READS : FS_CHANGES, true, e);
+    if (r == 0 && !read)
+        r = run_refuse_dir(&run->at, e);
     if (r < 0)
         return r;
     int flags = read ? O_RDONLY : O_WRONLY | O_CREAT;
@@ -75,6 +83,8 @@ static int run_open(struct run *run, struct fs_call_result *result, struct err *
 
 static int run_write_new(struct run *run, struct str data, struct err *e) {
     int r = run_enter(run, FS_CHANGES, true, e);
+    if (r == 0)
+        r = run_refuse_dir(&run->at, e);
     if (r < 0)
         return r;
     mode_t mode = run->at.mode;
@@ -210,7 +220,7 @@ static int run_enter_copy(struct run *run, struct err *e) {
     r = run_pass(run, to, &run->to, e);
     if (r == 0 && dir && run->to.mode != 0 && !S_ISDIR(run->to.mode))
         return fs_fail(e, EEXIST);
-    return r;
+    return r == 0 && S_ISREG(mode) ? run_refuse_dir(&run->to, e) : r;
 }
 
 static int run_copy(struct run *run, struct err *e) {

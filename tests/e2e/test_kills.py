@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 
 from harness import procfs
+from harness.confined import Calls
+from harness.files import os_error
+from harness.meddler import Meddler
+from harness.rpc import b64
 from harness.sandbox import PROTECTED, Place
 from harness.settings import BINARY, ROOT
 from harness.waiting import until
@@ -33,6 +37,11 @@ def comm(pid):
         return ""
 
 
+def stopped(server, step):
+    """A process of the server that waits at a step."""
+    return next((p for p in procfs.below(server.pid) if comm(p) == f"step-{step:02d}"), None)
+
+
 class Start:
     """A start that has stopped at a step."""
 
@@ -42,11 +51,8 @@ class Start:
         # The command ends by itself, for the steps behind its end.
         place.client.send("process/start", place.params(["/bin/true"], WW))
         self.name = f"step-{step:02d}"
-        self.stopped = until(self._find, self.name)
+        self.stopped = until(lambda: stopped(server, step), self.name)
         self.around = {"server": server.pid, **self._chain()}
-
-    def _find(self):
-        return next((p for p in procfs.below(self.server.pid) if comm(p) == self.name), None)
 
     def _chain(self):
         """Supervisor, launcher and init, as far as they are there: above and below who stopped."""
@@ -151,3 +157,33 @@ def test_launcher_outlives_supervisor_and_server(fleet, place):
     server.popen.wait()
     assert procfs.wait_marked(token, 0) == []
     until(lambda: place.left() == [], "removal of the places")
+
+
+@stepwise
+@pytest.mark.parametrize("before", ["directory", "file", "nothing"])
+def test_git_changes_while_a_helper_starts(fleet, place, before):
+    """What .git leads to in the end is protected, not what it led to when the helper was asked for.
+    """
+    step = NAMES.index("laid_out") + 1
+    server = fleet.start(binary=str(STEPS), env={"EXEC_SERVER_STEP": str(step)})
+    place.client = server.client()
+    git = place.ws / ".git"
+    if before == "directory":
+        git.mkdir()
+    elif before == "file":
+        place.put("ws/old/config", "OLD")
+        place.put("ws/.git", "gitdir: old\n")
+    place.put("ws/real/config", "SAFE")
+    place.put("ws/new", "gitdir: real\n")
+    calls = Calls(place, *WW)
+    call = calls.send("writeFile", place.ws / "real/config", dataBase64=b64("[core]\n"))
+    waiting = until(lambda: stopped(server, step), "the helper's launcher")
+    if before == "directory":
+        git.rmdir()
+    (place.ws / "new").rename(git)
+    procfs.kill(waiting, signal.SIGUSR2)
+    # The helper that replaces it comes to the same step.
+    with Meddler(lambda _: [procfs.kill(p, signal.SIGUSR2) for p in [stopped(server, step)] if p]):
+        assert calls.client.answer(call)["error"]["message"] == os_error(30)[1]
+    assert (place.ws / "real/config").read_text() == "SAFE"
+    place.client.close()
