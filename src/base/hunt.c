@@ -220,6 +220,11 @@ static void hunt_push(struct hunt_tree *t, pid_t pid, long dir) {
     t->open[t->count++].dir = (int)dir;
 }
 
+/* Another user's process is there too, and processes of ours may be below it (sudo -u). */
+static bool hunt_is_there(long signalled) {
+    return signalled == 0 || signalled == -EPERM;
+}
+
 /*
  * Kills `pid`, listed as a child of the walk's current process. Another process may have that
  * number by now. So open it first, ask the open process for its parent, and kill that. The parent's
@@ -234,8 +239,8 @@ static bool hunt_grandchild(void *arg, pid_t pid) {
     if (dir < 0)
         return true;
     if (hunt_stat(dir, &state, &parent) && parent == t->pid &&
-        sys4(SYS_pidfd_send_signal, t->dir, 0, 0, 0) == 0 &&
-        sys4(SYS_pidfd_send_signal, dir, SIGKILL, 0, 0) == 0)
+        hunt_is_there(sys4(SYS_pidfd_send_signal, t->dir, 0, 0, 0)) &&
+        hunt_is_there(sys4(SYS_pidfd_send_signal, dir, SIGKILL, 0, 0)))
         hunt_push(t, pid, dir);
     else
         sys1(SYS_close, dir);
@@ -287,7 +292,7 @@ void hunt_kill_below(struct hunt *h, pid_t pid) {
 }
 
 void hunt_kill(struct hunt *h, pid_t pid) {
-    if (sys2(SYS_kill, pid, SIGKILL) == 0)
+    if (hunt_is_there(sys2(SYS_kill, pid, SIGKILL)))
         hunt_kill_below(h, pid);
 }
 

@@ -304,6 +304,42 @@ def test_terminate_with_a_descendant_of_another_user(fleet):
         procfs.wait_marked(token, 0)
 
 
+BELOW_SUDO = """
+import os, time
+os.setresuid(0, 0, 0)
+if os.fork() == 0:
+    os.setsid()
+    os.setresuid(12345, 12345, 12345)
+    print("up", flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make a set-user-ID program")
+def test_terminate_reaches_below_another_user(fleet):
+    """`sudo -u me`: its child is ours again, in a session of its own."""
+    token = procfs.mark()
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
+        os.chmod(directory, 0o755)
+        program = shutil.copy(BINARY, directory)
+        sudo = shutil.copy(os.path.realpath("/usr/bin/python3"), directory)
+        os.chmod(sudo, 0o4755)
+        server = fleet.start(binary=program, cwd="/", wrapper=[
+            "setpriv", "--reuid=12345", "--regid=12345", "--clear-groups"])
+        client = server.client()
+        process = client.start(f"{sudo} -I -c '{BELOW_SUDO}' {token} & wait", cwd="file:///")
+        try:
+            client.wait_output(process, "up\n")
+            client.terminate(process)
+            client.wait_closed(process)
+            until(lambda: [os.stat(f"/proc/{pid}").st_uid for pid in procfs.marked(token)] == [0],
+                  "only root's process is left")
+        finally:
+            for pid in procfs.marked(token):
+                os.kill(pid, signal.SIGKILL)
+        procfs.wait_marked(token, 0)
+
+
 def test_parked_writes_of_a_child_that_exits(client, tmp_path):
     """What a child will never read is accepted and dropped."""
     gate = tmp_path / "gate"
