@@ -66,7 +66,7 @@ static bool attach_step(struct attach *a) {
 }
 
 static void attach_pump(struct attach *a) {
-    while (conn_backlog(a->viewer->peer->conn) < CONN_OUT_HIGH && attach_step(a))
+    while (!a->viewer->peer->conn->high && attach_step(a))
         ;
     uint64_t closed = a->process->proc.closed_seq;
     if (closed == 0 || a->seen < closed)
@@ -74,6 +74,14 @@ static void attach_pump(struct attach *a) {
     if (!a->told) /* the client asked for events after the end */
         notify_event(attach_to(a), a->process, "process/detached", (struct str){NULL, 0});
     attach_free(a);
+}
+
+static size_t attach_count(const struct list *head) {
+    size_t n = 0;
+    list_for_each(it, head) {
+        n++;
+    }
+    return n;
 }
 
 static void attach_on_start(struct loop_task *t) {
@@ -89,8 +97,12 @@ void attach_wake(struct process *p) {
 }
 
 void attach_resume(struct session *s) {
-    list_for_each(n, &s->views) {
-        attach_pump(list_entry(n, struct attach, view));
+    /* A view that fills the queue again is the last one next time. */
+    for (size_t left = attach_count(&s->views); left > 0 && !s->peer->conn->high; left--) {
+        struct attach *a = list_entry(list_first(&s->views), struct attach, view);
+        list_remove(&a->view);
+        list_append(&s->views, &a->view);
+        attach_pump(a);
     }
 }
 
@@ -124,14 +136,6 @@ static const struct jsondec_struct attach_struct = PARAM_STRUCT("AttachParams", 
 int attach_decode(const struct json_node *params, void *out, struct err *e) {
     *(struct attach_params *)out = (struct attach_params){0};
     return jsondec(&attach_struct, params, out, e);
-}
-
-static size_t attach_count(const struct list *head) {
-    size_t n = 0;
-    list_for_each(it, head) {
-        n++;
-    }
-    return n;
 }
 
 /* The process to watch, or NULL with e set. */

@@ -1,13 +1,16 @@
 """process/attach and process/detach: watching a process of another session."""
 
+import time
+
 import pytest
 
 from harness import procfs
 from harness.fleet import Fleet
+from harness.meddler import Meddler
 from harness.rpc import unb64
 from harness.settings import SANITIZED
 from harness.starting import Undecided
-from harness.waiting import until
+from harness.waiting import Deadline, readable, until
 
 MIB = 1 << 20
 TOO_MANY = -32600, "too many viewers (limit 16 per process, 64 per connection)"
@@ -296,6 +299,39 @@ def test_viewer_that_stalls(shared, owner):
     late.wait(lambda: other.closed, "the end")
     assert other.gaps == [(1, kept[0]["seq"] - 1)]
     assert other.output() == b"".join(unb64(c["chunk"]) for c in kept)
+
+
+def test_loud_view_beside_quiet_ones(shared, owner):
+    """A viewer that is too slow for one process still learns of the others."""
+    viewer, other = shared.client(rcvbuf=65536), shared.client()
+    flood = owner.start("exec cat /dev/zero", sink=lambda *_: None)
+    quiet = [talker(other) for _ in range(8)]
+    loud = viewer.attach(owner.session, flood)
+    loud.file = lambda *_: None
+    views = [viewer.attach(other.session, process) for process in quiet]
+    slow = Deadline()
+
+    def drain(_):
+        if readable(owner.transport.sock, 0.1):
+            owner.transport.sock.recv(MIB)
+
+    def look():
+        viewer.pump(1)
+        time.sleep(0.01)  # slower than the flood
+
+    with Meddler(drain):
+        for _ in range(100):
+            look()
+        for process in quiet:
+            other.write(process, "end\n", closeStdin=True)
+        for process in quiet:
+            other.wait_closed(process)
+        while not all(view.closed for view in views):
+            assert not slow.passed(), [len(view.events) for view in views]
+            look()
+    assert [view.output() for view in views] == [b"end\n"] * len(views)
+    viewer.close()
+    other.close()
 
 
 def test_stalled_owner(shared, viewer):
