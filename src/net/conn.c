@@ -173,7 +173,7 @@ void conn_flush(struct conn *c) {
     if (c->state == CONN_BODY && !c->paused && c->in.len > 0)
         c->host->ops->body(c);
     if (c->state == CONN_HTTP && c->in.len > 0)
-        conn_resume_input(c);
+        loop_yield(c->host->loop, &c->turn_task); /* other connections come first */
     if (c->state == CONN_OPEN && c->streaming && c->sendq.bytes <= CONN_OUT_LOW)
         c->host->ops->drained(c);
     if (c->state == CONN_OPEN && conn_takes_input(c))
@@ -592,7 +592,7 @@ static void conn_on_turn(struct loop_task *t) {
     struct conn *c = container_of(t, struct conn, turn_task);
     if (c->state == CONN_DROPPED)
         return;
-    if (c->state == CONN_OPEN && conn_takes_input(c))
+    if ((c->state == CONN_HTTP || c->state == CONN_OPEN) && conn_takes_input(c))
         conn_resume_input(c);
     conn_update_watch(c);
 }
@@ -603,6 +603,16 @@ static void conn_on_poll(struct loop_timer *t) {
 
 static void conn_on_timer(struct loop_timer *t) {
     struct conn *c = container_of(t, struct conn, timer);
+    if (c->state == CONN_HTTP && c->turn_task.queued) { /* a request that came in time waits */
+        (void)!loop_timer_set(c->host->loop, t, CONN_PROOF_LATE_MS * LOOP_MS);
+        return;
+    }
+    if ((c->state == CONN_BODY || c->state == CONN_FLUSHING) &&
+        c->host->loop->now - t->when > LOOP_SEC) { /* the server was stopped and sent nothing */
+        uint64_t ms = c->state == CONN_BODY ? CONN_BODY_MS : CONN_GOODBYE_MS;
+        (void)!loop_timer_set(c->host->loop, t, ms * LOOP_MS);
+        return;
+    }
     if (c->state != CONN_OPEN) {
         log_debug("connection %s timed out", c->peer);
         conn_drop(c);

@@ -277,6 +277,49 @@ static void connections_take_turns(void **state) {
     assert_ptr_equal(f.log[f.messages - 1], c);
 }
 
+/* Sends requests, and lets nothing happen. */
+static void ask(const struct peer *p, int count) {
+    for (int i = 0; i < count; i++)
+        assert_int_equal(send(p->fd, READYZ, strlen(READYZ), 0), strlen(READYZ));
+}
+
+static size_t count_answers(const struct peer *p) {
+    char text[8192];
+    size_t n = 0;
+    (void)hear(p, text, sizeof text);
+    for (const char *at = text; (at = strstr(at, "200 OK")) != NULL; at++)
+        n++;
+    return n;
+}
+
+/* Nor do many requests. */
+static void requests_take_turns(void **state) {
+    (void)state;
+    struct peer *busy = join(), *other = join();
+    ask(busy, 150);
+    ask(other, 1);
+    assert_int_equal(loop_once(&f.loop, 0), 0);
+    size_t answers = count_answers(busy);
+    assert_in_range(answers, 1, 60); /* as many as may be queued */
+    assert_int_equal(count_answers(other), 1);
+    for (int i = 0; i < 8; i++) {
+        turn();
+        answers += count_answers(busy);
+    }
+    assert_int_equal(answers, 150);
+}
+
+/* A request that came in time is answered, even if the server was stopped before its turn. */
+static void a_request_waits_for_its_turn(void **state) {
+    (void)state;
+    struct peer *p = join();
+    ask(p, 150);
+    assert_int_equal(loop_once(&f.loop, 0), 0);
+    assert_in_range(count_answers(p), 1, 60);
+    wait_s(11);
+    assert_true(count_answers(p) > 0);
+}
+
 /* -- how long -- */
 
 static void a_head_has_its_time(void **state) {
@@ -564,6 +607,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(messages_that_nobody_reads, setup, teardown),
         cmocka_unit_test_setup_teardown(a_large_head_comes_in_one_turn, setup, teardown),
         cmocka_unit_test_setup_teardown(connections_take_turns, setup, teardown),
+        cmocka_unit_test_setup_teardown(requests_take_turns, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_request_waits_for_its_turn, setup, teardown),
         cmocka_unit_test_setup_teardown(a_head_has_its_time, setup, teardown),
         cmocka_unit_test_setup_teardown(no_place_is_kept_by_asking, setup, teardown),
         cmocka_unit_test_setup_teardown(an_answer_must_be_read_in_time, setup, teardown),

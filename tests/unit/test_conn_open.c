@@ -235,6 +235,22 @@ static void a_peer_that_reads_nothing_is_given_up(void **state) {
     assert_null(c->conn);
 }
 
+/* A server that was stopped has sent nothing: that is not the peer's fault. */
+static void a_stopped_server_gives_time(void **state) {
+    (void)state;
+    struct client *c = client_new();
+    send_kib(c, 1024);
+    turn();
+    shutdown(c->fd, SHUT_WR);
+    turn();
+    wait_ms(CONN_GOODBYE_MS + 5000);
+    assert_non_null(c->conn);
+    wait_ms(CONN_GOODBYE_MS - 1);
+    assert_non_null(c->conn);
+    wait_ms(1);
+    assert_null(c->conn);
+}
+
 /* -- the close handshake -- */
 
 static void a_close_is_answered(void **state) {
@@ -371,6 +387,7 @@ int main(void) {
         TEST(an_idle_peer_is_asked),
         TEST(a_half_closed_peer_gets_the_rest),
         TEST(a_peer_that_reads_nothing_is_given_up),
+        TEST(a_stopped_server_gives_time),
         TEST(a_close_is_answered),
         TEST(a_close_without_a_code_has_none),
         TEST(a_peer_that_does_not_answer_a_close_goes),
