@@ -485,12 +485,14 @@ void rpc_peer_message(struct rpc_peer *p, const struct conn_message *message) {
 static void rpc_run_waiting(struct rpc_peer *p, struct rpc_waiting *w) {
     _cleanup_err_ struct err e = ERR_INIT;
     struct envelope env;
-    if (w->ahead != NULL && w->ahead->r < 0)
-        rpc_malformed(p, err_msg(&w->ahead->e));
+    int r = w->ahead != NULL ? w->ahead->r
+                             : rpc_read_parse(p->host, &p->host->doc, &w->message, &env, &e);
+    if (r == RPC_TOO_LARGE) /* it was read before: there was no room for its text this time */
+        conn_end(p->conn, 1011, "out of memory");
+    else if (r < 0)
+        rpc_malformed(p, err_msg(w->ahead != NULL ? &w->ahead->e : &e));
     else if (w->ahead != NULL)
         rpc_dispatch(p, &w->ahead->env, &w->ahead->params, &w->message);
-    else if (rpc_read_parse(p->host, &p->host->doc, &w->message, &env, &e) < 0)
-        rpc_malformed(p, err_msg(&e));
     else
         rpc_act(p, &env, &w->message);
     json_doc_trim(&p->host->doc);
