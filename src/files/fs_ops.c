@@ -206,10 +206,9 @@ enum rpc_outcome fs_ops_run(struct rpc_call *c, void *params, struct buf *result
 enum rpc_outcome fs_ops_write_file_run(struct rpc_call *c, void *params, struct buf *result,
                                        struct err *e) {
     struct fs_params *p = params;
-    _cleanup_err_ struct err why = ERR_INIT;
-    if (fs_params_decode_data(p, &why) < 0) {
+    if (p->bad_data.code != 0) {
         err_about(e, ERR_INVALID_REQUEST,
-                  "fs/writeFile requires valid base64 dataBase64: ", err_str(&why), "");
+                  "fs/writeFile requires valid base64 dataBase64: ", err_str(&p->bad_data), "");
         return RPC_ERROR;
     }
     if (fs_params_keep_data(p, c->message, e) < 0)

@@ -102,10 +102,6 @@ static int params_decode(const struct jsondec_struct *s, enum fs_call_op op,
     return r;
 }
 
-int fs_params_decode_data(struct fs_params *p, struct err *e) {
-    return conn_message_base64(p->base64, &p->data, e);
-}
-
 int fs_params_keep_data(struct fs_params *p, const struct conn_message *m, struct err *e) {
     if (p->data.n == 0)
         return 0;
@@ -127,6 +123,7 @@ void fs_params_release(void *params) {
     free(p->destination.native);
     buf_fini(&p->uri);
     err_fini(&p->why);
+    err_fini(&p->bad_data);
     arena_fini(&p->arena);
 }
 
@@ -142,7 +139,16 @@ FS_STRUCT(write_file, "WireFsWriteFileParams", FS_PATH,
           PARAM(fs_params, base64, "dataBase64", JSONDEC_STR), FS_FOLLOW, FS_SANDBOX,
           /* Extension. */
           PARAM_OPT(fs_params, atomic, "atomic", JSONDEC_BOOL, JSONDEC_NULLABLE));
-FS_DECODE(write_file, FS_CALL_WRITE)
+
+/* Decodes the data here, where a thread does it for a large message. Bad data is no bad parameter:
+ * `run` reports it. */
+int fs_params_write_file_decode(const struct json_node *params, void *out, struct err *e) {
+    int r = params_decode(&write_file_struct, FS_CALL_WRITE, params, out, e);
+    struct fs_params *p = out;
+    if (r == 0)
+        (void)!conn_message_base64(p->base64, &p->data, &p->bad_data);
+    return r;
+}
 
 FS_STRUCT(open, "WireFsOpenParams", FS_HANDLE, FS_PATH, FS_SANDBOX,
           PARAM_OPT_CHECKED(fs_params, mode_node, "mode", JSONDEC_NODE, 0, params_check_mode));
@@ -168,7 +174,8 @@ FS_STRUCT(write_block, "FsWriteBlockParams", FS_HANDLE,
 
 int fs_params_write_block_decode(const struct json_node *params, void *out, struct err *e) {
     int r = params_decode(&write_block_struct, FS_CALL_WRITE, params, out, e);
-    return r < 0 ? r : fs_params_decode_data(out, e);
+    struct fs_params *p = out;
+    return r < 0 ? r : conn_message_base64(p->base64, &p->data, e);
 }
 
 FS_STRUCT(close, "FsCloseParams", FS_HANDLE, FS_HANDLE_SANDBOX);

@@ -22,7 +22,7 @@ struct fs_params {
     bool replace;                      /* fs/open: mode is "replace"; fs/rename */
     uint64_t offset, len;
     struct str base64; /* as it came */
-    struct str data;   /* base64 decoded (fs_params_decode_data()) */
+    struct str data;   /* base64 decoded, in place, in the message */
     struct buf memory; /* owned; holds data after fs_params_keep_data() */
     bool follow, recursive, force, atomic;
     uint64_t max_bytes;
@@ -32,7 +32,8 @@ struct fs_params {
     struct buf uri; /* owned; fs/walk: URI of the path, as the client wrote it */
     const struct json_node *sandbox, *handle_sandbox;
 
-    struct err why; /* the error of a path without a native form */
+    struct err why;      /* the error of a path without a native form */
+    struct err bad_data; /* fs/writeFile: the error of base64 that cannot be decoded */
     struct arena arena;
     struct profile *profile; /* in the arena; NULL = no sandbox */
 };
@@ -52,9 +53,6 @@ fs_params_decode fs_params_rename_decode, fs_params_set_permissions_decode;
  * *foreign: the protocol reports that after all other bad params.
  */
 MUST_CHECK int fs_params_check_path(struct str text, bool *foreign, struct err *e);
-
-/* Decodes `data` in place, in the message. 0, or -EINVAL with -32602 and the decoder's text. */
-MUST_CHECK int fs_params_decode_data(struct fs_params *p, struct err *e);
 
 /* Makes `data` outlast the message: takes its memory over, or copies. 0 or -ENOMEM with e set. */
 MUST_CHECK int fs_params_keep_data(struct fs_params *p, const struct conn_message *m,
