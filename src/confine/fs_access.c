@@ -16,7 +16,6 @@ struct fs_access_ask {
 
 static enum access_need fs_access_need(enum fs_need need) {
     switch (need) {
-    case FS_LOOKS: return ACCESS_LOOK;
     case FS_READS: return ACCESS_READ;
     case FS_MAKES: return ACCESS_MAKE;
     case FS_TAKES: return ACCESS_TAKE;

@@ -1,6 +1,5 @@
 #include "files/fs_confined.h"
 
-#include "fs/fs_dir.h"
 #include "fs/fs_site.h"
 #include "files/files_host.h"
 #include "files/fs_json.h"
@@ -101,7 +100,8 @@ int fs_confined_run(struct fs_confined *x, struct buf *result, struct err *e) {
     struct fs_helper_reply reply = {.bytes = BUF_INIT(FS_RESULT_MAX), .fd = -1};
     int r = confined_call(x, &reply, e);
     if (r == 0)
-        r = confined_write(x, buf_str(&reply.bytes), result, e);
+        r = reply.fd < 0 ? confined_write(x, buf_str(&reply.bytes), result, e)
+                         : fs_helper_distrust(x->helper, e);
     buf_fini(&reply.bytes);
     util_close_fd(&reply.fd);
     return MIN(r, 1);

@@ -133,8 +133,10 @@ static int json_call_list(struct buf *b, bool walk, struct str bytes) {
     struct fs_json_list l;
     struct fs_item item;
     int r = fs_json_list_begin(&l, b, walk);
-    while (r == 0 && (r = fs_item_decode(&bytes, &item)) > 0)
-        r = fs_json_list_put(&l, &item);
+    while (r == 0 && (r = fs_item_decode(&bytes, &item)) > 0) {
+        bool fits = walk ? item.kind != FS_ITEM_OTHER : item.kind <= FS_ITEM_DIR;
+        r = fits ? fs_json_list_put(&l, &item) : -EINVAL;
+    }
     return fs_json_list_end(&l, r);
 }
 

@@ -40,7 +40,6 @@ struct fs_cursor {
 /* Nothing yet; with peers or without. */
 struct fs_cursor fs_cursor_init(bool peers);
 void fs_cursor_fini(struct fs_cursor *l);
-#define _cleanup_levels_ __attribute__((cleanup(fs_cursor_fini)))
 
 size_t fs_cursor_depth(const struct fs_cursor *l);
 

@@ -21,7 +21,6 @@ struct fs_place {
 
 /* Closes the descriptors; the place can be filled again. */
 void fs_place_fini(struct fs_place *p);
-#define _cleanup_place_ __attribute__((cleanup(fs_place_fini)))
 
 /* The name in the directory; "." for "/". Several components where parents are missing. */
 static inline const char *fs_place_name(const struct fs_place *p) {
@@ -47,7 +46,6 @@ MUST_CHECK int fs_place_dup(const struct fs_place *p);
 
 /* What a call is about to do with a path. */
 enum fs_need {
-    FS_LOOKS, /* learns its metadata, not its contents */
     FS_READS,
     FS_CHANGES, /* makes or replaces a file; changes a mode */
     FS_MAKES,   /* makes a directory */

@@ -78,7 +78,7 @@ static int walk_put_errno(struct walk *w, int num) {
 
 /* Adds the error of a URI that a reader would take for that of another host. */
 static int walk_put_invalid(struct walk *w, struct str uri) {
-    _cleanup_buf_ struct buf text = BUF_INIT(WALK_URI_MAX + 64);
+    _cleanup_buf_ struct buf text = BUF_INIT(uri.n + 64);
     int r = buf_putf(&text, "'%.*s' is invalid on 'linux'", (int)uri.n, uri.p);
     return r < 0 ? r : walk_put(w, FS_ITEM_ERROR, uri, buf_str(&text));
 }
@@ -431,7 +431,7 @@ int fs_walk(const struct fs_walk *args, const atomic_bool *stop, const struct fs
         .list = FS_LIST_NONE,
         .arena = ARENA_INIT(FS_WALK_PATHS),
         .sink = sink,
-        .uri = BUF_INIT(WALK_URI_MAX),
+        .uri = BUF_INIT(WALK_URI_MAX + (args->uri != NULL ? strlen(args->uri) : 0)),
         .path = BUF_INIT(WALK_PATH_MAX),
     };
     fs_walk_names_init(&w.names);

@@ -427,6 +427,14 @@ def test_walk_roots(files, forest):
             assert files.error("walk", forest / name, options=options) == os_error(number)
 
 
+def test_walk_of_a_long_uri(files, forest):
+    """Entries begin with the URI as the client wrote it, however long."""
+    root = uri(forest) + "/" * 60000 + "nested"
+    result = files.client.call("fs/walk", {"path": root, "options": {
+        "maxDepth": 1, "maxEntries": 9, "maxDirectories": 9, "followDirectorySymlinks": False}})
+    assert result["entries"][0] == {"path": f"{root}/deep", "kind": "directory"}
+
+
 def test_walk_without_permission(plain_files, place):
     """What cannot be read is told; the rest is walked."""
     (place / "closed").mkdir(mode=0o700)

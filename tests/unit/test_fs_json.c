@@ -77,6 +77,17 @@ static void bad_items(void **state) {
     bytes.len = 0;
     put((enum fs_item_kind)(FS_ITEM_TRUNCATED + 1), "n", "");
     refuse(FS_CALL_LIST, buf_str(&bytes));
+    static const struct {
+        enum fs_call_op op;
+        enum fs_item_kind kind;
+    } strangers[] = {{FS_CALL_WALK, FS_ITEM_OTHER},
+                     {FS_CALL_LIST, FS_ITEM_ERROR},
+                     {FS_CALL_LIST, FS_ITEM_TRUNCATED}};
+    for (size_t i = 0; i < ARRAY_LEN(strangers); i++) {
+        bytes.len = 0;
+        put(strangers[i].kind, "n", "");
+        refuse(strangers[i].op, buf_str(&bytes));
+    }
     static const char *const texts[][2] = {{"\xFF", ""}, {"n", "\xC3"}};
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         bytes.len = 0;

@@ -57,7 +57,6 @@ MUST_CHECK int access_check_links(const struct access *x, const struct access_it
 /* -- questions -- */
 
 enum access_need {
-    ACCESS_LOOK, /* reads the metadata, not the contents */
     ACCESS_READ,
     ACCESS_CHANGE, /* makes or replaces a file; changes a mode */
     ACCESS_MAKE,   /* makes a directory */

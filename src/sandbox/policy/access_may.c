@@ -135,10 +135,7 @@ static int check_read(const struct access *x, const struct access_query *q) {
 }
 
 int access_may(struct access *x, const struct access_query *q) {
-    int r = 0;
-    if (q->need == ACCESS_LOOK)
-        return 0;
-    r = q->need == ACCESS_READ ? check_read(x, q) : check_change(x, q);
+    int r = q->need == ACCESS_READ ? check_read(x, q) : check_change(x, q);
     if (r == 0 && q->need == ACCESS_TAKE && q->mode != 0)
         r = check_take(x, q);
     if (r < 0 || kernel_will_refuse(q))
@@ -168,7 +165,7 @@ int access_may_missing(const struct access *x, enum access_need need, const char
     const struct rules_rule *folded = folded_rule(x, path);
     if (folded != NULL && (rule == NULL || locate_depth(folded->path) > locate_depth(rule->path)))
         rule = folded;
-    bool change = need != ACCESS_READ && need != ACCESS_LOOK;
+    bool change = need != ACCESS_READ;
     if (access_may_is_unseen(x, path))
         return -EACCES;
     if (!change || need == ACCESS_TAKE || rule == NULL || rule->access == PLAN_WRITE ||
