@@ -11,13 +11,15 @@
 
 /*
  * Takes the next directory off *search, which is NULL behind the last, and writes its path of
- * `name` to dst. An empty directory is the current one. False: the path does not fit.
+ * `name` to dst. An empty directory is the current one. False: the directory has PATH_MAX
+ * characters or more, or the path does not fit.
  */
 bool pathexec_next(const char **search, const char *name, char dst[PATHEXEC_MAX]);
 
 /*
  * Executes the program, with `search` NULL as it is. Passes over what cannot be run. Returns only a
- * -errno: of the last candidate, but -EACCES outlives -ENOENT and -ENOTDIR. `scratch` is for paths.
+ * -errno: of the last candidate, but -EACCES outlives -ENOENT and -ENOTDIR; -ENAMETOOLONG if no
+ * directory can have the name. `scratch` is for paths.
  */
 int pathexec(const char *program, const char *search, char *const *argv, char *const *envp,
              char scratch[PATHEXEC_MAX]);

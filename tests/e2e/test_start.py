@@ -387,8 +387,19 @@ class TestLookup:
         file = script(tmp_path / "file")
         assert client.start_error(["tool-x"], env={"PATH": f"/none:{file}"}, tty=tty) == NOT_DIR
         assert client.start_error(["tool-x"], env={"PATH": f"{file}:/none"}, tty=tty) == NO_ENTRY
-        assert client.start_error(["x" * 300], tty=tty) == (
-            -32603, "Filename too long (os error 36)")
+        for count in (256, 5000):
+            assert client.start_error(["x" * count], tty=tty) == (
+                -32603, "Filename too long (os error 36)")
+
+    def test_long_directories_are_passed_over(self, client, tmp_path, tty):
+        """As the reference's search: the kernel refuses only what is just too long."""
+        good = script(tmp_path / "tool-x")
+        deep = "/" + "/".join(["d" * 100] * 100)
+        for count in (4000, 4096, 4340, 9000):
+            path = f"{deep[:count]}:{tmp_path}"
+            assert out(client.run(["tool-x"], env={"PATH": path}, tty=tty)) == f"{good}\n"
+        assert client.start_error(["tool-x"], env={"PATH": f"{deep[:4095]}:{tmp_path}"},
+                                  tty=tty) == (-32603, "Filename too long (os error 36)")
 
     def test_only_unusable_hits(self, client, tmp_path, tty):
         script(tmp_path / "a" / "tool-x", mode=0o644)
