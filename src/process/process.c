@@ -42,7 +42,6 @@ static void process_unlist(struct process *p) {
 void process_expire(struct process *p) {
     process_retain_drop(p);
     process_wait_expire(p);
-    process_wait_drop(p);
     process_write_drop(p);
     process_unlist(p);
     if (proc_is_gone(&p->proc)) {

@@ -109,7 +109,8 @@ static void process_bound_retention(struct process_host *h, struct process *p) {
 
 /* Bytes of an entry besides its output. */
 static size_t process_entry_size(const struct process *p) {
-    return sizeof *p + p->id.n + p->id_json.n + p->argv_json.n;
+    size_t write_ids = p->proc.stdinq.ids_cap * sizeof(struct stdinq_id);
+    return sizeof *p + p->id.n + p->id_json.n + p->argv_json.n + write_ids;
 }
 
 void process_retain(struct process *p) {

@@ -34,7 +34,8 @@ static enum process_write_status process_write_now(struct process *p, const stru
         return PROCESS_WRITE_STDIN_CLOSED;
     if (r == 0)
         p->host->ops->metrics.input_bytes += data.n;
-    if (r == 0 && id != NULL)
+    /* A closed process accepts repetitions anyway, but for the one that ends stdin. */
+    if (r == 0 && id != NULL && (close || proc->state != PROC_CLOSED))
         r = stdinq_remember(&proc->stdinq, *id);
     if (r == 0)
         return PROCESS_WRITE_ACCEPTED;
