@@ -32,10 +32,10 @@ struct redact_walk {
 static const struct {
     const char *program, *letters;
 } redact_programs[] = {
-    {"curl", "uUb"},  {"wget", "u"},     {"mysql*", "p"},    {"mariadb*", "p"},  {"mongo*", "p"},
-    {"sshpass", "p"}, {"ldap*", "w"},    {"smbclient", "U"}, {"redis-cli", "a"}, {"docker", "p"},
-    {"podman", "p"},  {"htpasswd", "b"}, {"sqlcmd", "P"},    {"rpcclient", "U"}, {"7z*", "p"},
-    {"zip", "P"},     {"unzip", "P"},    {"http", "a"},      {"https", "a"},
+    {"curl", "uUb"},  {"wget", "u"},   {"mysql*", "p"},    {"mariadb*", "p"},  {"mongo*", "p"},
+    {"sshpass", "p"}, {"ldap*", "w"},  {"smbclient", "U"}, {"redis-cli", "a"}, {"docker", "p"},
+    {"podman", "p"},  {"sqlcmd", "P"}, {"rpcclient", "U"}, {"7z*", "p"},       {"zip", "P"},
+    {"unzip", "P"},   {"http", "a"},   {"https", "a"},
 };
 
 static bool redact_is_name(char c) {
@@ -138,11 +138,16 @@ static struct str redact_name_before(const struct redact_walk *w, size_t i) {
     return (struct str){p + start, end - start};
 }
 
-/* Whether the text at `i` begins the argument, or its quotes. */
+/* Whether the text at `i` begins the argument, also behind its option ("--env="), or its quotes. */
 static bool redact_begins_text(const struct redact_walk *w, size_t i) {
     if (w->quote != 0)
         return i > 0 && w->s.p[i - 1] == w->quote;
-    return i == 0 && !w->script;
+    if (w->script)
+        return false;
+    size_t word = 0;
+    while (word < i && w->s.p[0] == '-' && !redact_is_blank(w->s.p[word]) && w->s.p[word] != '\n')
+        word++;
+    return word == i;
 }
 
 /* Where the value at `v` ends, of a name with the separator `sep` at `begin`. */
@@ -281,8 +286,10 @@ static int redact_name(struct redact_walk *w) {
     size_t cluster = redact_cluster(w, name);
     bool option = redact_is_option(w, name) || (cluster > 0 && cluster == name.n);
     if (cluster > 0 && cluster < name.n) {
-        int r =
-            redact_hide(w, begin + cluster, redact_value_word_end(s, begin + cluster, w->quote));
+        size_t v = begin + cluster;
+        int r = redact_hide(w, v,
+                            redact_begins_text(w, begin) ? redact_value_text_end(s, v, w->quote)
+                                                         : redact_value_word_end(s, v, w->quote));
         return r < 0 || !option ? r : redact_next_word(w, w->at);
     }
     return option ? redact_next_word(w, end) : 0;
@@ -297,7 +304,7 @@ static void redact_heredoc(struct redact_walk *w) {
     char word[REDACT_DELIMITER] = "";
     i += i < s.n && s.p[i] == '-';
     i = redact_value_skip_blanks(s, i);
-    size_t end = redact_value_word_end(s, i, w->quote);
+    size_t begin = i, end = redact_value_word_end(s, i, w->quote);
     for (; i < end && n < sizeof word - 1; i++) {
         if (!redact_is_quote(s.p[i]) && s.p[i] != '\\')
             word[n++] = s.p[i];
@@ -305,7 +312,7 @@ static void redact_heredoc(struct redact_walk *w) {
     bool known = i == end && n > 0 && w->heredocs < REDACT_HEREDOCS;
     if (known)
         memcpy(w->delimiters[w->heredocs++], word, sizeof word);
-    else if (n > 0)
+    else if (end > begin)
         w->heredocs = REDACT_HEREDOCS + 1;
     w->at = MAX(end, w->at + 2);
 }

@@ -174,6 +174,7 @@ static void other_notations(void **state) {
         "cat > f <<'END' && ls\nhunter2\nEND",
         "cat <<-\\EOF\n\thunter2\n\tEOF\n",
         "cat <<A; cat <<B\nhunter2\nA\nhunter2\nB\n",
+        "cat <<\"\"\nhunter2\n\n",
         "cat <<A <<B <<C <<D <<E\nhunter2",
         "ssh h \"cat > f <<EOF\nhunter2\nEOF\"",
         "docker login --password-stdin <<< hunter2",
@@ -192,6 +193,23 @@ static void other_notations(void **state) {
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         expect_hidden((struct redact){.script = true}, texts[i]);
         expect_hidden((struct redact){0}, texts[i]);
+    }
+}
+
+/* A value behind an option belongs to it to the end of the argument, blanks and all. */
+static void options_with_values(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "-HAuthorization: Basic hunter2",
+        "--header=Authorization: Basic hunter2 hunter2",
+        "--set=db.password=a hunter2",
+        "--env=API_KEY=a hunter2",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        _cleanup_buf_ struct buf b = BUF_INIT(SHOWN_MAX);
+        struct redact r = {0};
+        assert_int_equal(redact_arg(&r, STR_LIT("curl"), SHOWN_MAX, &b), 0);
+        expect_hidden(r, texts[i]);
     }
 }
 
@@ -244,11 +262,9 @@ static void surrounded(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(named_values_of_scripts),
-        cmocka_unit_test(arguments),
-        cmocka_unit_test(other_notations),
-        cmocka_unit_test(letters_of_programs),
-        cmocka_unit_test(surrounded),
+        cmocka_unit_test(named_values_of_scripts), cmocka_unit_test(arguments),
+        cmocka_unit_test(other_notations),         cmocka_unit_test(options_with_values),
+        cmocka_unit_test(letters_of_programs),     cmocka_unit_test(surrounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
