@@ -160,8 +160,8 @@ const struct option_spec options_table[OPT_COUNT] = {
          .kind = OPTION_COUNT,
          .max = UINT64_C(1) << 40,
          .initial = 67108864,
-         .help = "Output of all processes that have ended that is kept in total; those that\n"
-                 "ended first lose theirs first [default: 67108864]"},
+         .help = "Output of all processes that have ended that is kept in total; sessions share\n"
+                 "it, and output that a client has received goes first [default: 67108864]"},
     [OPT_SHUTDOWN_GRACE] =
         {.name = "shutdown-grace-ms",
          .value = "MILLISECONDS",
@@ -198,7 +198,7 @@ const struct option_spec options_table[OPT_COUNT] = {
                        .key = "auditLog",
                        .kind = OPTION_PATH,
                        .help = "Append a JSON line to FILE for each connection, start, exit,\n"
-                               "signal, write and refusal"},
+                               "signal, write, file change and refusal"},
     [OPT_LOG_LEVEL] = {.name = "log-level",
                        .value = "LEVEL",
                        .env = "EXEC_SERVER_LOG",
