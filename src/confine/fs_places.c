@@ -1,6 +1,7 @@
 #include "confine/fs_places.h"
 
 #include "fs/fs.h"
+#include "sandbox/policy/emptydir.h"
 #include "sandbox/policy/gitfile.h"
 
 #include <errno.h>
@@ -54,14 +55,28 @@ static struct place *places_add(struct fs_places *p, const char *path, bool foll
     return at;
 }
 
+/*
+ * Whether a protected name is an empty directory. It counts as missing: sandboxes make and remove
+ * such directories as mount points, and a helper refuses to change the name either way.
+ */
+static bool places_is_empty(const char *path, const struct place *at) {
+    struct statx st;
+    if (at->type != S_IFDIR)
+        return false;
+    int r = fs_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, &st);
+    return r == -ENOENT || (r == 0 && st.stx_nlink <= 2 && emptydir_path(str_of(path)));
+}
+
 static void places_add_root(struct fs_places *p, const char *root) {
     char path[PATH_MAX + 16], git[GITFILE_PATH_MAX] = "";
     for (size_t k = 0; k < PLAN_PROTECTED; k++) {
         int n = snprintf(path, sizeof path, "%s/%s", strcmp(root, "/") == 0 ? "" : root,
                          plan_protected[k]);
         bool fits = n < (int)sizeof path;
-        const struct place *at = places_add(p, fits ? path : "", false);
-        if (at->type == S_IFREG && strcmp(plan_protected[k], ".git") == 0)
+        struct place *at = places_add(p, fits ? path : "", false);
+        if (places_is_empty(path, at))
+            *at = (struct place){.error = ENOENT};
+        else if (at->type == S_IFREG && strcmp(plan_protected[k], ".git") == 0)
             (void)!gitfile_read(root, path, git);
     }
     places_add(p, git, true);

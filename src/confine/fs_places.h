@@ -2,7 +2,8 @@
 /*
  * What exists at a policy's paths, and what is mounted: a file helper is made for exactly that. Two
  * looks tell whether it has changed: by device and inode, mount and time of birth (inode numbers
- * are reused), and by the kernel's counter of mount table changes.
+ * are reused), and by the kernel's counter of mount table changes. An empty directory with a
+ * protected name counts as missing.
  */
 
 #include "sandbox/policy/plan.h"

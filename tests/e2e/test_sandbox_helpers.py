@@ -492,17 +492,29 @@ def test_handles_outlive_helpers(mine, place):
     assert (place.base / "old/new").read_text() == "written"
 
 
+class ComesAndGoes(Meddler):
+    """Somebody who makes and removes an empty directory."""
+
+    def __init__(self, path):
+        super().__init__(lambda _: (path.mkdir(), path.rmdir()))
+
+
+def test_kept_while_a_protected_name_comes_and_goes(mine, place):
+    calls = Calls(place, *WW)
+    calls.write(place.ws / "f", b"")
+    first = helpers(mine.pid)
+    with ComesAndGoes(place.ws / ".git"):
+        for i in range(200):
+            calls.write(place.ws / "f", str(i).encode())
+    assert helpers(mine.pid) == first
+
+
 @pytest.mark.parametrize("name", [".git", ".agents"])
 def test_protected_name_comes_and_goes(mine, place, name):
     """Another sandbox removes its empty directory while a helper starts: the call is none of its
     business, and the name stays protected."""
     protected = place.ws / name
-
-    def come_and_go(_):
-        protected.mkdir()
-        protected.rmdir()
-
-    with Meddler(come_and_go):
+    with ComesAndGoes(protected):
         for i in range(40):
             calls = Calls(place, R, PR, f"d ws/no-{i}")
             calls.write(place.ws / "f", str(i).encode())
