@@ -212,9 +212,12 @@ static void server_on_stop_timer(struct loop_timer *t) {
         child_host_is_killing(&s->processes.procs.children) &&
         loop_timer_set(&s->loop, t, SERVER_STOP_AGAIN_MS * LOOP_MS) == 0)
         return;
-    log_error("%zu processes could not be ended in time", s->processes.procs.children.live);
-    s->unfinished = true;
     s->loop.stop = true;
+    size_t left = s->processes.procs.children.live;
+    if (left == 0)
+        return; /* the last one ended in this round */
+    log_error("%zu processes could not be ended in time", left);
+    s->unfinished = true;
 }
 
 static void server_stop_now(struct server *s) {
