@@ -7,12 +7,14 @@
 void files_host_init(struct files_host *h) {
     list_init(&h->helpers);
     fs_devices_init(&h->devices);
+    fs_devices_init(&h->confined_devices);
     fs_devices_hold_root(&h->devices);
 }
 
 void files_host_fini(struct files_host *h) {
     loop_timer_del(h->loop, &h->trim_timer);
     fs_devices_fini(&h->devices);
+    fs_devices_fini(&h->confined_devices);
 }
 
 struct closer {

@@ -30,6 +30,7 @@ int fs_confined_init(struct fs_confined *x, struct rpc_call *c, const struct fs_
     _cleanup_arena_ struct arena a = ARENA_INIT(PROFILE_ARENA_MAX);
     struct plan plan;
     *x = (struct fs_confined){.call = BUF_INIT(FS_CALL_BYTES_MAX), .data = -1, .op = op};
+    x->devices = &s->host->files->confined_devices;
     x->write = op == FS_CALL_WRITE || op == FS_CALL_REPLACE;
     const struct fs_call call = {
         .op = op,
@@ -130,8 +131,9 @@ int fs_confined_open(struct fs_confined *x, struct fs_file *f, struct err *e) {
     bool replace = x->write && S_ISREG(st.stx_mode);
     if (replace && ftruncate(fd, 0) < 0)
         return fs_fail(e, errno);
-    *f = (struct fs_file){
-        .fd = steal_fd(&fd), .size = replace ? 0 : st.stx_size, .site = fs_site(&st)};
+    if (replace)
+        st.stx_size = 0;
+    *f = fs_file_adopt(x->devices, &fd, &st, !x->write);
     return 0;
 }
 

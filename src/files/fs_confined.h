@@ -9,9 +9,10 @@
 #define FS_CONFINED_RETIRED 256 /* helpers that may end to make room for others */
 
 struct fs_confined {
-    struct fs_helper *helper; /* NULL: the call is not confined */
-    struct buf call;          /* encoded; owned */
-    int data;                 /* memfd, owned; -1: none */
+    struct fs_helper *helper;   /* NULL: the call is not confined */
+    struct fs_devices *devices; /* borrowed: of the helpers' mounts */
+    struct buf call;            /* encoded; owned */
+    int data;                   /* memfd, owned; -1: none */
     enum fs_call_op op;
     unsigned tries, retired;
     bool write; /* the helper opens a file to be written */

@@ -230,20 +230,6 @@ static void fs_read_room(struct rpc_call *c) {
         fs_job_free(&r->job);
 }
 
-/* The file is open: checks its size and begins to read. */
-static void fs_read_opened(struct fs_job *j) {
-    struct fs_read *r = container_of(j, struct fs_read, job);
-    if (r->file.size > r->limit) {
-        j->r = fs_read_too_large(r->limit, &j->err);
-        fs_job_fail(j);
-        return;
-    }
-    j->target = (struct fs_job_target){.site = r->file.site};
-    j->work = fs_read_fill;
-    j->finish = fs_read_finish;
-    fs_read_on(r);
-}
-
 /* Answers with a small cached file. RPC_LATER: it is large, or not cached. */
 static enum rpc_outcome fs_read_quick(const struct fs_file *f, struct buf *result) {
     char data[FS_QUICK_MAX];
@@ -259,6 +245,25 @@ static enum rpc_outcome fs_read_quick(const struct fs_file *f, struct buf *resul
     if (r == 0)
         result->len += base64_encode(result->p + result->len, data, (size_t)n);
     return rpc_done(result, r < 0 ? r : buf_putz(result, "\"}"));
+}
+
+/* The file is open: checks its size, then answers with what is cached or begins to read. */
+static void fs_read_opened(struct fs_job *j) {
+    struct fs_read *r = container_of(j, struct fs_read, job);
+    if (r->file.size > r->limit) {
+        j->r = fs_read_too_large(r->limit, &j->err);
+        fs_job_fail(j);
+        return;
+    }
+    if (fs_file_try_settle(&r->file) &&
+        fs_read_quick(&r->file, rpc_result_begin(j->call)) == RPC_DONE) {
+        rpc_result_send(steal_ptr(&j->call));
+        return;
+    }
+    j->target = (struct fs_job_target){.site = r->file.site};
+    j->work = fs_read_fill;
+    j->finish = fs_read_finish;
+    fs_read_on(r);
 }
 
 enum rpc_outcome fs_read_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {

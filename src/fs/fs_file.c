@@ -54,6 +54,11 @@ static struct fs_file file_make(int *fd, const struct statx *st, enum fs_device 
     };
 }
 
+struct fs_file fs_file_adopt(struct fs_devices *d, int *fd, const struct statx *st, bool read) {
+    enum fs_device kind = fs_devices_learn(d, *fd, st);
+    return file_make(fd, st, read ? kind : FS_DEVICE_UNKNOWN);
+}
+
 /* Opens a regular file. 0 or -errno with e set. */
 static int file_open_regular(struct fs_devices *d, const char *path, bool follow, int flags,
                              struct fs_file *f, struct err *e) {
@@ -66,8 +71,7 @@ static int file_open_regular(struct fs_devices *d, const char *path, bool follow
         return fs_fail(e, -r);
     if (!S_ISREG(st.stx_mode))
         return follow ? fs_fail_not_file(e, path) : fs_fail_as(e, FS_FAIL_IRREGULAR);
-    enum fs_device kind = fs_devices_learn(d, fd, &st);
-    *f = file_make(&fd, &st, flags == O_RDONLY ? kind : FS_DEVICE_UNKNOWN);
+    *f = fs_file_adopt(d, &fd, &st, flags == O_RDONLY);
     return 0;
 }
 

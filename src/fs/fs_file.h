@@ -31,6 +31,12 @@ MUST_CHECK int fs_file_open_replace(struct fs_devices *d, const char *path, stru
                                     struct err *e);
 
 /*
+ * Makes a file of a descriptor that others have opened, to read or not, with the facts st. It takes
+ * the descriptor over. May wait.
+ */
+struct fs_file fs_file_adopt(struct fs_devices *d, int *fd, const struct statx *st, bool read);
+
+/*
  * Like fs_file_open_read() with links followed, but never waits: for the loop's thread.
  * -EAGAIN when it would have to, cannot be sure, or failed: then fs_file_open_read() will tell.
  */
