@@ -1,7 +1,13 @@
 #pragma once
-/* Names and options of connected sockets. */
+/* Addresses, names and options of sockets. */
 
+#include "base/str.h"
+#include "base/util.h"
+
+#include <netinet/in.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/socket.h>
 
 #define SOCK_PEER_MAX 64 /* bytes of the name of a peer */
@@ -17,3 +23,29 @@ size_t sock_unconfirmed(int fd);
 
 /* TCP: bounds the bytes that the kernel keeps for a slow peer; 0: its default. */
 void sock_limit_unsent(int fd, int n);
+
+/* An IP address with a port. Unused bytes are zero. */
+struct sock_addr {
+    union {
+        struct sockaddr sa; /* sa_family tells which of the others counts */
+        struct sockaddr_in in;
+        struct sockaddr_in6 in6;
+    } u;
+};
+
+/* The addresses, from bytes in network order. An IPv4-mapped IPv6 address becomes IPv4, so that
+ * every host has one form. */
+struct sock_addr sock_addr_v4(const uint8_t bytes[4], uint16_t port);
+struct sock_addr sock_addr_v6(const uint8_t bytes[16], uint16_t port);
+
+/*
+ * Parses an address as inet_pton() does: four decimal numbers, or RFC 4291. A link-local IPv6
+ * address may have a scope, "%eth0" or "%2". 0, or -EINVAL and *a is untouched; also for an
+ * interface that does not exist.
+ */
+MUST_CHECK int sock_addr_parse(struct str text, uint16_t port, struct sock_addr *a);
+
+/* The length that connect() wants. */
+socklen_t sock_addr_len(const struct sock_addr *a);
+
+bool sock_addr_eq(const struct sock_addr *a, const struct sock_addr *b);
