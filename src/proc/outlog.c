@@ -142,3 +142,11 @@ size_t outlog_find(const struct outlog *l, uint64_t after) {
     }
     return lo;
 }
+
+bool outlog_is_full_after(const struct outlog *l, uint64_t after) {
+    size_t first = outlog_find(l, after);
+    if (first == l->count)
+        return false;
+    uint64_t bytes = l->tail - outlog_at(l, first)->pos;
+    return bytes + OUTLOG_CHUNK_MAX >= l->cap || l->count - first >= OUTLOG_CHUNKS_MAX;
+}

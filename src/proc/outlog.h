@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "base/util.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define OUTLOG_CHUNK_MAX 65536 /* bytes of one chunk */
@@ -66,6 +67,12 @@ static inline size_t outlog_memory(const struct outlog *l) {
 
 /* Index (from 0, oldest) of the first chunk with seq > after; == count when there is none. */
 size_t outlog_find(const struct outlog *l, uint64_t after);
+
+/*
+ * Whether one more chunk, of any size, could evict a chunk with seq > after: these chunks have
+ * reached `cap` less OUTLOG_CHUNK_MAX, or OUTLOG_CHUNKS_MAX in number. False if there is none.
+ */
+bool outlog_is_full_after(const struct outlog *l, uint64_t after);
 
 /* The i-th retained chunk, i < count. */
 const struct outlog_chunk *outlog_at(const struct outlog *l, size_t i);

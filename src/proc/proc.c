@@ -57,16 +57,37 @@ static bool proc_streams_open(const struct proc *p) {
     return p->out[0].io.fd >= 0 || p->out[1].io.fd >= 0;
 }
 
-/* Unwatches a held process: epoll reports a hang-up even if no event is wanted. */
-static void proc_hold(struct proc *p) {
-    for (size_t i = 0; i < ARRAY_LEN(p->out); i++)
-        loop_io_del(p->host->loop, &p->out[i].io);
-    if (list_empty(&p->held_node))
-        list_append(&p->flow->held, &p->held_node);
+static bool proc_flow_is_closed(const struct proc *p) {
+    return p->flow != NULL && p->flow->closed;
+}
+
+static bool proc_awaits_ack(const struct proc *p) {
+    return p->keep_unacked && outlog_is_full_after(&p->log, p->acked_seq);
 }
 
 static bool proc_is_held(const struct proc *p) {
-    return p->flow != NULL && p->flow->closed;
+    return proc_flow_is_closed(p) || proc_awaits_ack(p);
+}
+
+/*
+ * Unwatches a held process: epoll reports a hang-up even if no event is wanted. An open flow or an
+ * acknowledgement watches it again; if the other one still holds it, the next look says so.
+ */
+static void proc_hold(struct proc *p) {
+    for (size_t i = 0; i < ARRAY_LEN(p->out); i++)
+        loop_io_del(p->host->loop, &p->out[i].io);
+    if (proc_awaits_ack(p))
+        p->unacked_stall = true;
+    else if (list_empty(&p->held_node))
+        list_append(&p->flow->held, &p->held_node);
+}
+
+/* Reads a process again that was held. */
+static void proc_unhold(struct proc *p) {
+    for (size_t i = 0; i < ARRAY_LEN(p->out); i++)
+        proc_stream_watch(p, &p->out[i]);
+    if (p->exit_pending)
+        proc_finish_exit(p);
 }
 
 /*
@@ -170,11 +191,36 @@ void proc_flow_open(struct proc_flow *g) {
     for (struct list *n; !g->closed && (n = list_first(&g->held)) != NULL;) {
         struct proc *p = list_entry(n, struct proc, held_node);
         list_remove(n);
-        for (size_t i = 0; i < ARRAY_LEN(p->out); i++)
-            proc_stream_watch(p, &p->out[i]);
-        if (p->exit_pending)
-            proc_finish_exit(p);
+        proc_unhold(p);
     }
+}
+
+/* -- acknowledged output -- */
+
+static void proc_on_go_on(struct loop_task *t) {
+    struct proc *p = container_of(t, struct proc, go_on);
+    p->unacked_stall = false;
+    proc_unhold(p);
+}
+
+/* Later, because the caller is about to answer a request or walks a list of processes. */
+static void proc_check_stall(struct proc *p) {
+    if (p->unacked_stall && !proc_awaits_ack(p))
+        loop_defer(p->host->loop, &p->go_on);
+}
+
+void proc_keep_unacked(struct proc *p, bool on) {
+    p->keep_unacked = on;
+    proc_check_stall(p);
+}
+
+void proc_ack(struct proc *p, uint64_t seq) {
+    p->acked_seq = MAX(p->acked_seq, seq);
+    proc_check_stall(p);
+}
+
+bool proc_has_unacked(const struct proc *p) {
+    return p->keep_unacked && outlog_find(&p->log, p->acked_seq) < p->log.count;
 }
 
 /* -- input -- */
@@ -505,6 +551,7 @@ void proc_init(struct proc *p, struct proc_host *h, const struct proc_ops *ops,
     p->force_timer.fn = proc_on_force_close;
     p->grace_timer.fn = proc_on_grace;
     p->timeout_timer.fn = proc_on_timeout;
+    p->go_on.fn = proc_on_go_on;
     stdinq_init(&p->stdinq);
     flood_init(&p->flood, h->loop, &h->floods);
     outlog_init(&p->log, retain);
@@ -571,6 +618,7 @@ void proc_abandon(struct proc *p, bool kill, bool spare_setsid) {
     if (kill) /* else survivors of a SIGTERM keep their grace period */
         loop_timer_del(p->host->loop, &p->grace_timer);
     list_remove(&p->held_node);
+    loop_task_del(&p->go_on);
     proc_close_channel(p);
     err_fini(&p->refusal);
     proc_end_streams(p);

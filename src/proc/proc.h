@@ -12,6 +12,10 @@
  * Slow client rule: the server reads a process only while its flow is open. It closes the flow
  * while the owner's connection has output queued up to a mark. Bytes then stay in the kernel's pipe
  * and stall the command. Nothing is dropped, the order stays, other flows are not affected.
+ *
+ * Acknowledged output: with proc_keep_unacked() the server reads a process only while its log has
+ * room for a chunk beside all those that proc_ack() has not covered. Bytes beyond stay in the pipe
+ * too, with a client or without one, and stall this command alone.
  */
 
 #include "proc/capture.h"
@@ -94,6 +98,8 @@ struct proc {
     bool force_close;    /* do not wait for the streams to end */
     bool abandoned;      /* the owner only waits for `gone` */
     bool reaped;         /* the leader has ended: exit_code, signal, usage are set */
+    bool keep_unacked;   /* the log evicts only output that was acknowledged */
+    bool unacked_stall;  /* not read until an acknowledgement; see proc_hold() */
     pid_t pid;           /* of the leader, from PROC_RUNNING on */
     int exit_code;       /* from PROC_EXITED on */
     int signal;          /* the one that killed the leader, or 0 */
@@ -105,6 +111,8 @@ struct proc {
     bool peak_known;     /* usage.ru_maxrss is the command's own (resources_peak_counts()) */
     uint64_t next_seq;   /* number of the next event */
     uint64_t exited_seq, closed_seq; /* numbers of those events; 0 = not yet */
+    uint64_t acked_seq;              /* the client has the events up to this one; 0 = none */
+    struct loop_task go_on;          /* ends an unacked_stall */
     size_t drain_left;
     struct proc_stream out[2];
     struct loop_io in; /* fd -1 = none or ended */
@@ -156,6 +164,21 @@ bool proc_stdin_has_room(const struct proc *p, size_t chunks);
 
 /* Sets the size of its terminal. 0, -ENOTTY, or -errno. */
 MUST_CHECK int proc_resize(struct proc *p, unsigned short rows, unsigned short cols);
+
+/*
+ * Whether output stays until proc_ack() covers it. Retained output that was not acknowledged counts
+ * from the start. Off, a stalled process goes on. Delivers nothing before it returns.
+ */
+void proc_keep_unacked(struct proc *p, bool on);
+
+/*
+ * The client has all events up to `seq`, a number that was given. A lower number than before
+ * changes nothing. Delivers nothing before it returns.
+ */
+void proc_ack(struct proc *p, uint64_t seq);
+
+/* Whether it keeps output that was not acknowledged, and has some. */
+bool proc_has_unacked(const struct proc *p);
 
 /* Bytes held for later reading. */
 size_t proc_retained(const struct proc *p);

@@ -204,6 +204,76 @@ static void finds_what_follows(void **state) {
     outlog_fini(&l);
 }
 
+/* Appends chunks while none above `after` can be lost; the last number given. */
+static uint64_t fill_after(struct outlog *l, uint64_t seq, uint64_t after, size_t n) {
+    while (!outlog_is_full_after(l, after))
+        append(l, ++seq, OUTLOG_STDOUT, n);
+    return seq;
+}
+
+/* Chunks of any size fill it without the loss of one that follows; what lies before may go. */
+static void is_full_before_it_loses(void **state) {
+    (void)state;
+    static const size_t sizes[] = {1, 7, 4096, 30000, OUTLOG_CHUNK_MAX - 1, OUTLOG_CHUNK_MAX};
+    static const size_t caps[] = {0, OUTLOG_CAP_MIN, OUTLOG_CAP_MIN + 1, 70000, 1 << 20};
+    for (size_t i = 0; i < ARRAY_LEN(sizes) * ARRAY_LEN(caps); i++) {
+        struct outlog l;
+        outlog_init(&l, caps[i / ARRAY_LEN(sizes)]);
+        assert_false(outlog_is_full_after(&l, 0));
+        uint64_t seq = fill_after(&l, 0, 0, sizes[i % ARRAY_LEN(sizes)]);
+        check_range(&l, 1, seq); /* nothing is lost */
+        for (uint64_t after = 1; after < seq && seq < 1000; after += 3) {
+            seq = fill_after(&l, seq, after, OUTLOG_CHUNK_MAX);
+            assert_true(outlog_at(&l, 0)->seq <= after + 1);
+        }
+        assert_false(outlog_is_full_after(&l, seq));
+        assert_false(outlog_is_full_after(&l, UINT64_MAX));
+        outlog_fini(&l);
+        assert_false(outlog_is_full_after(&l, 0));
+    }
+}
+
+static void is_full_at_a_chunk_less_than_the_cap(void **state) {
+    (void)state;
+    struct outlog l;
+    outlog_init(&l, 3 * OUTLOG_CHUNK_MAX);
+    append(&l, 1, OUTLOG_STDOUT, OUTLOG_CHUNK_MAX);
+    append(&l, 2, OUTLOG_STDERR, OUTLOG_CHUNK_MAX - 1);
+    assert_false(outlog_is_full_after(&l, 0));
+    append(&l, 4, OUTLOG_STDOUT, 1); /* number 3 was no output */
+    assert_true(outlog_is_full_after(&l, 0));
+    assert_false(outlog_is_full_after(&l, 1));
+    append(&l, 5, OUTLOG_STDOUT, OUTLOG_CHUNK_MAX);
+    assert_true(outlog_is_full_after(&l, 1));
+    assert_false(outlog_is_full_after(&l, 2));
+    assert_false(outlog_is_full_after(&l, 3));
+    outlog_fini(&l);
+}
+
+/* Chunks that are lost already do not count. */
+static void is_full_of_what_is_left(void **state) {
+    (void)state;
+    struct outlog l;
+    outlog_init(&l, 3 * OUTLOG_CHUNK_MAX);
+    for (uint64_t seq = 1; seq <= 10; seq++)
+        append(&l, seq, OUTLOG_STDOUT, OUTLOG_CHUNK_MAX);
+    assert_true(outlog_is_full_after(&l, 0));
+    assert_true(outlog_is_full_after(&l, 8));
+    assert_false(outlog_is_full_after(&l, 9));
+    outlog_fini(&l);
+}
+
+static void is_full_of_chunks(void **state) {
+    (void)state;
+    struct outlog l;
+    outlog_init(&l, 1 << 20);
+    uint64_t seq = fill_after(&l, 0, 0, 1);
+    assert_int_equal(seq, OUTLOG_CHUNKS_MAX);
+    assert_int_equal(fill_after(&l, seq, 10, 1), seq + 10);
+    assert_int_equal(outlog_at(&l, 0)->seq, 11);
+    outlog_fini(&l);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(starts_without_memory),
@@ -216,6 +286,10 @@ int main(void) {
         cmocka_unit_test(shrinks_to_what_is_retained),
         cmocka_unit_test(keeps_at_most_so_many_chunks),
         cmocka_unit_test(finds_what_follows),
+        cmocka_unit_test(is_full_before_it_loses),
+        cmocka_unit_test(is_full_at_a_chunk_less_than_the_cap),
+        cmocka_unit_test(is_full_of_what_is_left),
+        cmocka_unit_test(is_full_of_chunks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

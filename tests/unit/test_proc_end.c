@@ -256,6 +256,170 @@ static void terminate_behind_a_closed_gate(void **state) {
     proc_fini(&r.p);
 }
 
+/* -- acknowledged output -- */
+
+#define FLOOD 5000000
+
+/* Starts a flood that keeps its output and waits until it stalls. */
+static void start_flood(struct run *r, const char *script, struct proc_flow *flow) {
+    struct child_spec spec = spec_of(ARGV("/bin/sh", "-c", (char *)script));
+    start(r, &spec, flow);
+    assert_int_equal(r->error, 0);
+    proc_keep_unacked(&r->p, true);
+    while (!r->p.unacked_stall)
+        turn();
+}
+
+/* All that was not acknowledged is there: nothing was evicted. */
+static void assert_no_gap(const struct run *r) {
+    const struct outlog *l = &r->p.log;
+    size_t i = outlog_find(l, r->p.acked_seq);
+    assert_true(i < l->count);
+    assert_int_equal(outlog_at(l, i)->seq, r->p.acked_seq + 1);
+    assert_true(l->tail - l->head <= 1 << 20);
+}
+
+/* Acknowledges as it stalls, until the process has closed. */
+static void ack_to_the_end(struct run *r) {
+    for (; !r->closed; turn()) {
+        if (!r->p.unacked_stall || r->p.go_on.queued)
+            continue;
+        assert_no_gap(r);
+        proc_ack(&r->p, r->last);
+    }
+}
+
+static void a_flood_waits_for_acknowledgements(void **state) {
+    (void)state;
+    static struct run r;
+    start_flood(&r, "head -c 5000000 /dev/zero; exit 3", NULL);
+    size_t n = r.n;
+    assert_in_range(n, (1 << 20) - OUTLOG_CHUNK_MAX, 1 << 20);
+    proc_ack(&r.p, 0);
+    assert_int_equal(loop_once(&f.loop, 20 * LOOP_MS), 0);
+    assert_int_equal(r.n, n);
+    assert_true(proc_has_unacked(&r.p));
+    ack_to_the_end(&r);
+    assert_int_equal(r.n, FLOOD);
+    assert_int_equal(r.p.exit_code, 3);
+    finish(&r);
+}
+
+static void acknowledgements_do_not_go_back(void **state) {
+    (void)state;
+    static struct run r;
+    start_flood(&r, "exec yes", NULL);
+    uint64_t last = r.last;
+    proc_ack(&r.p, last);
+    proc_ack(&r.p, 1);
+    assert_int_equal(r.p.acked_seq, last);
+    assert_false(proc_has_unacked(&r.p));
+    until_output(&r, r.n + (1 << 19));
+    proc_abandon(&r.p, true, false);
+    until(&r.gone);
+    proc_fini(&r.p);
+}
+
+/* The leader is reaped, the rest of its output is in the pipes; both streams count. */
+static void the_end_waits_for_acknowledgements(void **state) {
+    (void)state;
+    static struct run r;
+    start_flood(&r, "head -c 1000000 /dev/zero >&2; head -c 49000 /dev/zero; exit 4", NULL);
+    until(&r.gone);
+    assert_false(r.exited);
+    assert_false(proc_terminate(&r.p, 0));
+    ack_to_the_end(&r);
+    assert_int_equal(r.n, 49000);
+    assert_int_equal(r.err_n, 1000000);
+    assert_int_equal(r.p.exit_code, 4);
+    proc_fini(&r.p);
+}
+
+static void terminate_before_an_acknowledgement(void **state) {
+    (void)state;
+    static struct run r;
+    start_flood(&r, "exec yes", NULL);
+    assert_true(proc_terminate(&r.p, 0));
+    until(&r.gone);
+    assert_false(r.exited);
+    assert_false(proc_terminate(&r.p, 0));
+    size_t n = r.n;
+    ack_to_the_end(&r);
+    assert_true(r.n > n); /* what it had left in the pipe */
+    assert_int_equal(r.p.signal, SIGKILL);
+    proc_fini(&r.p);
+}
+
+static void a_process_may_forget_again(void **state) {
+    (void)state;
+    static struct run r;
+    start_flood(&r, "head -c 5000000 /dev/zero", NULL);
+    proc_keep_unacked(&r.p, false);
+    until(&r.closed);
+    assert_int_equal(r.n, FLOOD);
+    assert_true(outlog_at(&r.p.log, 0)->seq > 1);
+    finish(&r);
+}
+
+static void begins_to_keep_in_the_middle(void **state) {
+    (void)state;
+    static struct run r;
+    struct child_spec spec = spec_of(ARGV("/usr/bin/head", "-c5000000", "/dev/zero"));
+    start(&r, &spec, NULL);
+    until_output(&r, 2000000);
+    uint64_t first = outlog_at(&r.p.log, 0)->seq;
+    assert_true(first > 1);
+    proc_keep_unacked(&r.p, true); /* what is left of it is full already */
+    while (!r.p.unacked_stall)
+        turn();
+    assert_int_equal(outlog_at(&r.p.log, 0)->seq, first);
+    proc_ack(&r.p, r.last);
+    ack_to_the_end(&r);
+    assert_int_equal(r.n, FLOOD);
+    finish(&r);
+}
+
+/* A slow client that acknowledges, and one that reads and does not: either holds. */
+static void the_gate_and_acknowledgements_both_hold(void **state) {
+    (void)state;
+    static struct run r;
+    struct proc_flow flow;
+    proc_flow_init(&flow);
+    start_flood(&r, "head -c 5000000 /dev/zero; exit 5", &flow);
+    size_t n = r.n;
+    proc_flow_close(&flow);
+    proc_ack(&r.p, r.last);
+    while (list_empty(&flow.held))
+        turn();
+    assert_int_equal(r.n, n);
+    assert_false(r.p.unacked_stall);
+    proc_flow_open(&flow);
+    while (!r.p.unacked_stall)
+        turn();
+    n = r.n;
+    proc_flow_close(&flow);
+    proc_flow_open(&flow);
+    assert_int_equal(loop_once(&f.loop, 20 * LOOP_MS), 0);
+    assert_int_equal(r.n, n);
+    ack_to_the_end(&r);
+    assert_int_equal(r.n, FLOOD);
+    assert_int_equal(r.p.exit_code, 5);
+    finish(&r);
+}
+
+/* An acknowledgement comes just before the process goes: nothing runs on freed memory. */
+static void abandoned_while_it_is_about_to_go_on(void **state) {
+    (void)state;
+    static struct run r;
+    start_flood(&r, "exec yes", NULL);
+    proc_ack(&r.p, r.last);
+    assert_true(r.p.go_on.queued);
+    proc_abandon(&r.p, true, false);
+    assert_false(r.p.go_on.queued);
+    until(&r.gone);
+    proc_fini(&r.p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_signal_reaches_the_group),
@@ -270,6 +434,14 @@ int main(void) {
         TEST(a_closed_gate_holds_output_and_exit),
         TEST(a_closed_gate_stalls_the_command),
         TEST(terminate_behind_a_closed_gate),
+        TEST(a_flood_waits_for_acknowledgements),
+        TEST(acknowledgements_do_not_go_back),
+        TEST(the_end_waits_for_acknowledgements),
+        TEST(terminate_before_an_acknowledgement),
+        TEST(a_process_may_forget_again),
+        TEST(begins_to_keep_in_the_middle),
+        TEST(the_gate_and_acknowledgements_both_hold),
+        TEST(abandoned_while_it_is_about_to_go_on),
     };
     return run_twice(tests, ARRAY_LEN(tests));
 }
