@@ -63,7 +63,8 @@ static int envinfo_put_capabilities(struct server *s) {
                     "\"processSignals\":[\"interrupt\",\"terminate\",\"kill\",\"hangup\","
                     "\"quit\",\"usr1\",\"usr2\",\"winch\",\"stop\",\"continue\"],"
                     "\"processTimeout\":true,\"processLimits\":true,"
-                    "\"processLifecycle\":true,\"processAttach\":%s",
+                    "\"processLifecycle\":true,\"processAck\":true,\"sessionLimits\":true,"
+                    "\"processAttach\":%s",
                     s->opt->http_files ? "true" : "false", s->opt->allow_attach ? "true" : "false");
 }
 

@@ -11,6 +11,7 @@
 #include "process/start.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 static int decode_none(const struct json_node *params, void *out, struct err *e) {
     (void)out;
@@ -23,6 +24,8 @@ struct initialize_params {
     struct str client_name, resume;
     bool has_resume;
     const struct json_node *notifications; /* extension: names of those to send */
+    bool output_ack;                       /* extension */
+    struct session_ask ask;                /* extension */
 };
 
 static const struct jsondec_field initialize_fields[] = {
@@ -30,6 +33,11 @@ static const struct jsondec_field initialize_fields[] = {
     PARAM_HAS(initialize_params, resume, has_resume, "resumeSessionId", JSONDEC_STR,
               JSONDEC_NULLABLE),
     PARAM_OPT(initialize_params, notifications, "notifications", JSONDEC_STRS, JSONDEC_NULLABLE),
+    PARAM_OPT(initialize_params, output_ack, "outputAck", JSONDEC_BOOL, JSONDEC_NULLABLE),
+    PARAM_HAS(initialize_params, ask.ttl_ms, ask.has_ttl, "sessionTtlMs", JSONDEC_U64,
+              JSONDEC_NULLABLE),
+    PARAM_HAS(initialize_params, ask.closed_retention_ms, ask.has_closed_retention,
+              "closedRetentionMs", JSONDEC_U64, JSONDEC_NULLABLE),
 };
 static const struct jsondec_struct initialize_struct =
     PARAM_STRUCT("InitializeParams", initialize_fields);
@@ -51,6 +59,17 @@ static bool initialize_wants(const struct initialize_params *p, const char *name
     return false;
 }
 
+/* The limits, for a client that asked for one of them, or that must know when to acknowledge. */
+static int initialize_put_limits(const struct initialize_params *p, const struct session *s,
+                                 struct buf *b) {
+    if (!p->output_ack && !p->ask.has_ttl && !p->ask.has_closed_retention)
+        return 0;
+    return buf_putf(b,
+                    ",\"limits\":{\"sessionTtlMs\":%" PRIu64 ",\"closedRetentionMs\":%" PRIu64
+                    ",\"retainedOutputBytes\":%zu}",
+                    s->ttl_ms, s->closed_retention_ms, s->host->settings.retained_output);
+}
+
 static enum rpc_outcome initialize_run(struct rpc_call *c, void *params, struct buf *result,
                                        struct err *e) {
     const struct initialize_params *p = params;
@@ -65,6 +84,8 @@ static enum rpc_outcome initialize_run(struct rpc_call *c, void *params, struct 
         return RPC_ERROR;
     s->wants_started = initialize_wants(p, "process/started");
     s->wants_failed = initialize_wants(p, "process/failed");
+    session_keep_unacked(s, p->output_ack);
+    session_grant(s, &p->ask);
     c->peer->life = RPC_GREETED;
     conn_proof_accept(c->peer->conn);
     session_named(s, p->client_name);
@@ -72,6 +93,8 @@ static enum rpc_outcome initialize_run(struct rpc_call *c, void *params, struct 
     int r = buf_putf(result, "{\"sessionId\":\"%s\",\"environmentInfo\":", s->id);
     if (r == 0)
         r = envinfo_put(srv, result);
+    if (r == 0)
+        r = initialize_put_limits(p, s, result);
     return rpc_done(result, r < 0 ? r : buf_putc(result, '}'));
 }
 
@@ -130,6 +153,8 @@ const struct rpc_method methods_table[] = {
      process_api_close_stdin_run, NULL, NULL},
     {"process/resize", "exec", "processId", false, process_api_resize_decode,
      process_api_resize_run, NULL, NULL},
+    {"process/ack", "exec", "processId", true, process_api_ack_decode, process_api_ack_run, NULL,
+     NULL},
     {"process/wait", "exec", "processId", false, process_api_wait_decode, process_api_wait_run,
      NULL, NULL},
     {"process/snapshot", "exec", "processId", false, process_view_snapshot_decode,

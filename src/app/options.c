@@ -283,11 +283,13 @@ static void apply_values(struct options *o, const struct options_args *a) {
     o->http_files = a->on[OPT_HTTP_FILES];
     o->require_auth = a->on[OPT_REQUIRE_AUTH];
     o->session_ttl_ms = a->number[OPT_SESSION_TTL];
+    o->session_ttl_max_ms = a->number[OPT_SESSION_TTL_MAX];
     o->keep_detached = a->on[OPT_KEEP_DETACHED];
     o->allow_attach = a->on[OPT_ALLOW_ATTACH];
     o->max_processes = (unsigned)a->number[OPT_MAX_PROCESSES];
     o->retained_output = (size_t)a->number[OPT_RETAINED_OUTPUT];
     o->closed_retention_ms = a->number[OPT_CLOSED_RETENTION];
+    o->closed_retention_max_ms = a->number[OPT_CLOSED_RETENTION_MAX];
     o->closed_output_max = (size_t)MIN(a->number[OPT_CLOSED_OUTPUT_MAX], (uint64_t)SIZE_MAX);
     o->shutdown_grace_ms = a->number[OPT_SHUTDOWN_GRACE];
     o->allow_direct_exec = a->on[OPT_ALLOW_DIRECT_EXEC];
@@ -325,6 +327,9 @@ static void fill_defaults(struct options_args *a, unsigned passed) {
         a->value[OPT_PID_NAMESPACE] = "isolate";
     if (a->value[OPT_LOG_LEVEL] == NULL)
         a->value[OPT_LOG_LEVEL] = "error";
+    /* Who wants sessions to end at once does not want them to last because a client asks. */
+    if (!a->given[OPT_SESSION_TTL_MAX] && a->number[OPT_SESSION_TTL] == 0)
+        a->number[OPT_SESSION_TTL_MAX] = 0;
 }
 
 static enum options_result finish_output(FILE *out, FILE *err) {

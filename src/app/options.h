@@ -41,14 +41,16 @@ struct options {
     bool require_auth;
 
     /* Sessions and processes. */
-    uint64_t session_ttl_ms; /* 0 = a session ends with its connection */
+    uint64_t session_ttl_ms;     /* 0 = a session ends with its connection */
+    uint64_t session_ttl_max_ms; /* that a client may ask for */
     bool keep_detached;
     bool allow_attach;            /* process/attach is answered */
     unsigned max_processes;       /* that run at once, per session; 0 = no limit */
     size_t retained_output;       /* bytes kept per process, >= 65536 */
     uint64_t closed_retention_ms; /* how long a closed process can still be read; 0 = not at all */
-    size_t closed_output_max;     /* bytes kept by all closed processes; 0 = none */
-    uint64_t shutdown_grace_ms;   /* between SIGTERM and SIGKILL on shutdown; 0 = SIGKILL at once */
+    uint64_t closed_retention_max_ms; /* that a client may ask for */
+    size_t closed_output_max;         /* bytes kept by all closed processes; 0 = none */
+    uint64_t shutdown_grace_ms; /* between SIGTERM and SIGKILL on shutdown; 0 = SIGKILL at once */
     bool allow_direct_exec, allow_prepared_exec;
     bool inherit_pids; /* sandboxed processes see the host's processes */
 

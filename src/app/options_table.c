@@ -9,6 +9,7 @@
 
 #define USAGE_LINE "Usage: exec-server [OPTIONS]"
 #define YEAR_MS UINT64_C(31536000000)
+#define DAY_MS UINT64_C(86400000)
 
 static const char *const auth_modes[] = {"capability-token", "signed-bearer-token", NULL};
 static const char *const namespace_modes[] = {"isolate", "inherit", NULL};
@@ -119,6 +120,16 @@ const struct option_spec options_table[OPT_COUNT] = {
          .initial = 30000,
          .help = "How long a session and its processes outlive their connection, so that the\n"
                  "client can come back; fractions allowed, 0 ends them at once [default: 30]"},
+    [OPT_SESSION_TTL_MAX] =
+        {.name = "session-ttl-max",
+         .value = "SECONDS",
+         .key = "sessionTtlMaxMs",
+         .kind = OPTION_SECONDS,
+         .max = YEAR_MS,
+         .initial = DAY_MS,
+         .help = "How long a client may ask its session to outlive a connection, if that is\n"
+                 "more than --session-ttl; fractions allowed [default: 86400, 0 if\n"
+                 "--session-ttl is 0]"},
     [OPT_KEEP_DETACHED] = {.name = "keep-detached",
                            .key = "keepDetached",
                            .help = "When a session ends, spare processes that made a session of\n"
@@ -153,6 +164,15 @@ const struct option_spec options_table[OPT_COUNT] = {
          .initial = 30000,
          .help = "How long a process that has ended can still be asked about; fractions\n"
                  "allowed [default: 30]"},
+    [OPT_CLOSED_RETENTION_MAX] =
+        {.name = "closed-retention-max",
+         .value = "SECONDS",
+         .key = "closedRetentionMaxMs",
+         .kind = OPTION_SECONDS,
+         .max = YEAR_MS,
+         .initial = DAY_MS,
+         .help = "How long a client may ask to keep its processes that have ended, if that is\n"
+                 "more than --closed-retention; fractions allowed [default: 86400]"},
     [OPT_CLOSED_OUTPUT_MAX] =
         {.name = "closed-output-max",
          .value = "BYTES",

@@ -320,14 +320,17 @@ static void server_note_start(struct server *s) {
 
 static int server_init_processes(struct server *s, struct rlimit nofile) {
     const struct options *o = s->opt;
+    bool stdio = o->listen == OPTIONS_LISTEN_STDIO;
     const struct process_settings settings = {
         /* With stdio no client can come back. */
-        .session_ttl_ms = o->listen == OPTIONS_LISTEN_STDIO ? 0 : o->session_ttl_ms,
+        .session_ttl_ms = stdio ? 0 : o->session_ttl_ms,
+        .session_ttl_max_ms = stdio ? 0 : o->session_ttl_max_ms,
         .keep_detached = o->keep_detached,
         .allow_attach = o->allow_attach,
         .max_processes = o->max_processes,
         .retained_output = o->retained_output,
         .closed_retention_ms = o->closed_retention_ms,
+        .closed_retention_max_ms = o->closed_retention_max_ms,
         .closed_output_max = o->closed_output_max,
         .allow_direct_exec = o->allow_direct_exec,
         .allow_prepared_exec = o->allow_prepared_exec,

@@ -206,6 +206,7 @@ struct process *process_new(struct session *s, struct str id) {
     list_init(&p->entry.node);
     p->retention.fn = process_on_retention;
     proc_init(&p->proc, &s->host->procs, &process_ops, &s->flow, s->host->settings.retained_output);
+    proc_keep_unacked(&p->proc, s->output_ack);
     if (process_set_id(p, id) < 0 || hash_add(&s->processes, &p->node, p->id) < 0) {
         process_free(p);
         return NULL;

@@ -1,5 +1,6 @@
 #include "process/process_api.h"
 
+#include "process/process_retain.h"
 #include "process/process_wait.h"
 #include "process/process_write.h"
 #include "process/params.h"
@@ -8,6 +9,7 @@
 #include "process/variant.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 /* -- process/read, process/wait -- */
 
@@ -198,4 +200,45 @@ enum rpc_outcome process_api_resize_run(struct rpc_call *c, void *params, struct
     else
         err_os(e, ERR_INTERNAL, -r);
     return RPC_ERROR;
+}
+
+/* -- process/ack -- */
+
+struct ack_params {
+    struct str process_id;
+    uint64_t seq;
+    bool hold, has_hold;
+};
+
+static const struct jsondec_field ack_fields[] = {
+    PARAM(ack_params, process_id, "processId", JSONDEC_STR),
+    PARAM(ack_params, seq, "seq", JSONDEC_U64),
+    PARAM_HAS(ack_params, hold, has_hold, "hold", JSONDEC_BOOL, JSONDEC_NULLABLE),
+};
+static const struct jsondec_struct ack_struct = PARAM_STRUCT("AckParams", ack_fields);
+
+int process_api_ack_decode(const struct json_node *params, void *out, struct err *e) {
+    *(struct ack_params *)out = (struct ack_params){0};
+    return jsondec(&ack_struct, params, out, e);
+}
+
+/* Takes a process that is starting: it has no events, but can be told not to hold. */
+enum rpc_outcome process_api_ack_run(struct rpc_call *c, void *params, struct buf *result,
+                                     struct err *e) {
+    const struct ack_params *in = params;
+    struct process *p = process_find(c->peer->user, in->process_id);
+    if (p == NULL) {
+        err_about(e, ERR_INVALID_REQUEST, "unknown process id ", in->process_id, "");
+        return RPC_ERROR;
+    }
+    if (in->seq >= p->proc.next_seq) {
+        err_set(e, ERR_INVALID_PARAMS, "seq %" PRIu64 " is above the last event, %" PRIu64, in->seq,
+                p->proc.next_seq - 1);
+        return RPC_ERROR;
+    }
+    proc_ack(&p->proc, in->seq);
+    if (in->has_hold)
+        proc_keep_unacked(&p->proc, in->hold);
+    process_retain_note_ack(p);
+    return rpc_done_text(result, "{}");
 }

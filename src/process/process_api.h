@@ -13,6 +13,7 @@ PROCESS_API_METHOD(process_api_wait);
 PROCESS_API_METHOD(process_api_write);
 PROCESS_API_METHOD(process_api_close_stdin);
 PROCESS_API_METHOD(process_api_resize);
+PROCESS_API_METHOD(process_api_ack);
 
 /* process_end.c */
 PROCESS_API_METHOD(process_end_signal);

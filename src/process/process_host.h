@@ -15,6 +15,7 @@
 
 #define PROCESS_HOST_ENTRIES_MAX (64u << 20) /* bytes of entries of closed processes, no output */
 #define PROCESS_HOST_DETACHED_MAX 4096       /* sessions without a connection kept */
+#define PROCESS_HOST_LASTING_MAX 64          /* sessions with longer times than the settings' */
 
 struct conn_host;
 struct files_host;
@@ -24,12 +25,14 @@ struct session;
 /* Settings of the operator. */
 struct process_settings {
     uint64_t session_ttl_ms;      /* 0 = a session ends with its connection */
+    uint64_t session_ttl_max_ms;  /* that a client may ask for, if it is more */
     bool keep_detached;           /* detached descendants of a command outlive its session */
     bool allow_attach;            /* process/attach is allowed */
     unsigned max_processes;       /* running ones per session; 0 = no limit */
     size_t retained_output;       /* bytes kept per process */
     uint64_t closed_retention_ms; /* how long clients can read a closed process; 0 = not at all */
-    size_t closed_output_max;     /* bytes kept by all closed processes; 0 = none */
+    uint64_t closed_retention_max_ms; /* that a client may ask for, if it is more */
+    size_t closed_output_max;         /* bytes kept by all closed processes; 0 = none */
     bool allow_direct_exec, allow_prepared_exec;
     bool inherit_pids;  /* sandboxed processes see the host's processes */
     bool one_at_a_time; /* a connection's requests run one after another */
@@ -57,6 +60,7 @@ struct process_host {
     struct hash sessions; /* struct session by id */
     struct list detached; /* sessions without a connection, longest detached first */
     size_t detached_count;
+    size_t lasting_count;     /* sessions that are `lasting` */
     struct retention outputs; /* output of closed processes, shared by session */
     struct retention entries; /* the closed processes themselves, likewise */
     struct list dying;        /* struct process: ended, waiting for their last descendant to die */

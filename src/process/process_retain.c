@@ -10,7 +10,8 @@ static struct conn *process_conn(const struct process *p) {
 
 static bool process_is_seen(const struct process *p) {
     const struct conn *c = process_conn(p);
-    return p->missed_seq == 0 && (c == NULL || p->sent_at <= conn_tx_written(c));
+    return p->missed_seq == 0 && !proc_has_unacked(&p->proc) &&
+           (c == NULL || p->sent_at <= conn_tx_written(c));
 }
 
 static void process_classify(struct process *p) {
@@ -20,7 +21,7 @@ static void process_classify(struct process *p) {
     retention_set_kind(&h->entries, &p->entry, kind);
     list_remove(&p->unsent);
     /* Queued, but the socket has not taken it yet: process_promote() looks again. */
-    if (kind == RETENTION_UNSEEN && p->missed_seq == 0)
+    if (kind == RETENTION_UNSEEN && p->missed_seq == 0 && !proc_has_unacked(&p->proc))
         list_append(&p->session->unsent, &p->unsent);
 }
 
@@ -58,6 +59,11 @@ void process_retain_note_read(struct process *p, uint64_t seq, size_t n) {
     p->sent_at = conn_tx_end(c);
     if (p->sent_at <= UINT64_MAX - n)
         p->sent_at += n;
+    if (p->entry.share != NULL)
+        process_classify(p);
+}
+
+void process_retain_note_ack(struct process *p) {
     if (p->entry.share != NULL)
         process_classify(p);
 }
@@ -121,7 +127,7 @@ void process_retain(struct process *p) {
     retention_keep(&h->entries, &p->session->entries, &p->entry, process_entry_size(p),
                    RETENTION_UNSEEN);
     process_classify(p);
-    if (loop_timer_set(h->loop, &p->retention, h->settings.closed_retention_ms * LOOP_MS) < 0)
+    if (loop_timer_set(h->loop, &p->retention, p->session->closed_retention_ms * LOOP_MS) < 0)
         log_error("out of memory: a closed process is kept until its session ends");
     process_bound_retention(h, p);
 }

@@ -6,7 +6,8 @@
  *
  * An event counts as seen once the socket of its session's connection has taken it, or an answer to
  * process/read that covers it. When the connection ends, bytes that the peer has not acknowledged
- * count as not seen.
+ * count as not seen. Output that must be acknowledged (proc_keep_unacked()) counts as not seen until
+ * it is.
  */
 
 #include "process/process.h"
@@ -22,6 +23,9 @@ void process_retain_note_event(struct process *p, uint64_t seq);
 
 /* The owner is about to be sent an answer of n bytes with all events up to `seq`. */
 void process_retain_note_read(struct process *p, uint64_t seq, size_t n);
+
+/* The client has acknowledged events, or need not any more. */
+void process_retain_note_ack(struct process *p);
 
 /* The session's connection is gone; s->peer still names it. */
 void process_retain_note_detach(struct session *s);

@@ -59,6 +59,8 @@ struct session *session_new(struct process_host *host, struct rpc_peer *peer, st
         return NULL;
     }
     s->host = host;
+    s->ttl_ms = host->settings.session_ttl_ms;
+    s->closed_retention_ms = host->settings.closed_retention_ms;
     uuid_random(s->id);
     hash_init(&s->processes);
     list_init(&s->order);
@@ -104,14 +106,56 @@ struct session *session_resume(struct process_host *host, struct str id, struct 
     return s;
 }
 
-/* The longest detached session without a process, else the longest detached of all. */
+/*
+ * The longest detached session without a process, else the longest detached one. Lasting sessions
+ * are spared: they are few, and their clients were told that they may stay away for longer.
+ */
 static struct session *session_least_missed(const struct process_host *host) {
+    struct session *oldest = NULL;
     list_for_each(n, &host->detached) {
         struct session *s = list_entry(n, struct session, detached_node);
+        if (s->lasting)
+            continue;
         if (list_empty(&s->order) && list_empty(&s->leftovers))
             return s;
+        if (oldest == NULL)
+            oldest = s;
     }
-    return list_entry(list_first(&host->detached), struct session, detached_node);
+    return oldest;
+}
+
+_Static_assert(PROCESS_HOST_LASTING_MAX < PROCESS_HOST_DETACHED_MAX, "some can be ended");
+
+/* -- what its client asks for -- */
+
+static uint64_t session_grant_one(uint64_t asked, uint64_t usual, uint64_t max, bool may_last) {
+    return MIN(asked, may_last ? MAX(usual, max) : usual);
+}
+
+void session_grant(struct session *s, const struct session_ask *ask) {
+    struct process_host *host = s->host;
+    const struct process_settings *set = &host->settings;
+    host->lasting_count -= s->lasting;
+    bool may_last = host->lasting_count < PROCESS_HOST_LASTING_MAX;
+    if (ask->has_ttl)
+        s->ttl_ms =
+            session_grant_one(ask->ttl_ms, set->session_ttl_ms, set->session_ttl_max_ms, may_last);
+    if (ask->has_closed_retention)
+        s->closed_retention_ms =
+            session_grant_one(ask->closed_retention_ms, set->closed_retention_ms,
+                              set->closed_retention_max_ms, may_last);
+    s->lasting =
+        s->ttl_ms > set->session_ttl_ms || s->closed_retention_ms > set->closed_retention_ms;
+    host->lasting_count += s->lasting;
+}
+
+void session_keep_unacked(struct session *s, bool on) {
+    s->output_ack = on;
+    list_for_each(n, &s->order) {
+        struct process *p = list_entry(n, struct process, order);
+        proc_keep_unacked(&p->proc, on);
+        process_retain_note_ack(p);
+    }
 }
 
 void session_named(struct session *s, struct str client) {
@@ -129,9 +173,9 @@ void session_detach(struct session *s) {
     attach_end_session(s);
     host->hooks->detached(s);
     loop_timer_del(host->loop, &s->probe);
-    uint64_t ttl = host->settings.session_ttl_ms;
     /* planted: stale-session */
-    if (host->stopping || ttl == 0 || loop_timer_set(host->loop, &s->ttl, ttl * LOOP_MS) < 0) {
+    if (host->stopping || s->ttl_ms == 0 ||
+        loop_timer_set(host->loop, &s->ttl, s->ttl_ms * LOOP_MS) < 0) {
         session_end(s);
         return;
     }
@@ -151,6 +195,7 @@ void session_end(struct session *s) {
         host->detached_count--;
     }
     hash_remove(&host->sessions, &s->node);
+    host->lasting_count -= s->lasting;
     for (struct list *n; (n = list_first(&s->order)) != NULL;)
         process_kill(list_entry(n, struct process, order));
     for (struct list *n; (n = list_first(&s->leftovers)) != NULL;)

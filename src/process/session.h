@@ -13,6 +13,12 @@
 #define SESSION_PROBE_MS 2000  /* silence after which another connection may take a session over */
 #define SESSION_CLIENT_MAX 128 /* bytes kept of a client's name */
 
+/* The times that a client asks for. */
+struct session_ask {
+    uint64_t ttl_ms, closed_retention_ms;
+    bool has_ttl, has_closed_retention; /* else they stay as they are */
+};
+
 struct session {
     struct hash_node node;
     char id[UUID_LEN + 1];
@@ -21,12 +27,16 @@ struct session {
     char *client,
         *subject; /* owned: clientName and token subject of the last connection; NULL: none */
     bool wants_started, wants_failed; /* its client asked for process/started, process/failed */
-    struct hash processes;            /* struct process by process id */
-    struct list order;                /* its processes, oldest first */
-    size_t running;                   /* its processes that have not closed */
-    struct list views;                /* struct attach: the processes that its connection watches */
-    struct fs_conn *files;            /* the file calls and handles of its connection; owned */
-    struct list helpers;              /* struct fs_helper, the least recently used first */
+    bool output_ack; /* its new processes keep output until process/ack covers it */
+    bool lasting;    /* it was granted more than the settings; counted in host->lasting_count */
+    uint64_t ttl_ms; /* 0 = it ends with its connection */
+    uint64_t closed_retention_ms;
+    struct hash processes; /* struct process by process id */
+    struct list order;     /* its processes, oldest first */
+    size_t running;        /* its processes that have not closed */
+    struct list views;     /* struct attach: the processes that its connection watches */
+    struct fs_conn *files; /* the file calls and handles of its connection; owned */
+    struct list helpers;   /* struct fs_helper, the least recently used first */
     size_t helper_count;
     struct retention_share output, entries; /* its shares of the retained closed processes */
     struct list unsent;        /* struct process: closed, with last events still queued; in order */
@@ -47,6 +57,16 @@ struct session *session_new(struct process_host *host, struct rpc_peer *peer, st
  */
 struct session *session_resume(struct process_host *host, struct str id, struct rpc_peer *peer,
                                struct err *e);
+
+/*
+ * Grants the times that its client asks for: up to the operator's maxima, and not beyond the
+ * settings if PROCESS_HOST_LASTING_MAX other sessions have more. A closed process keeps the time it
+ * was given.
+ */
+void session_grant(struct session *s, const struct session_ask *ask);
+
+/* Whether its processes, present and future, keep output until process/ack covers it. */
+void session_keep_unacked(struct session *s, bool on);
 
 /* Notes the client's name for logs, cut at SESSION_CLIENT_MAX. */
 void session_named(struct session *s, struct str client);

@@ -12,7 +12,7 @@ from harness.ws import Refused
 SAMPLE = {
     "listen": "ws://127.0.0.1:0", "concurrentRequests": 4, "maxConnections": 7,
     "requireAuth": True, "httpHosts": ["box.example"], "metrics": True, "httpFiles": True,
-    "sessionTtlMs": 1234,
+    "sessionTtlMs": 1234, "sessionTtlMaxMs": 5678, "closedRetentionMaxMs": 8765,
     "keepDetached": True, "allowAttach": True, "maxProcessesPerConnection": 3,
     "retainedOutputBytesPerProcess": 70000, "closedRetentionMs": 2500,
     "closedOutputBytesMax": 1000000, "shutdownGracePeriodMs": 10, "allowDirectExec": False,
@@ -44,7 +44,7 @@ def test_defaults():
     assert print_config() == {
         "listen": "ws://127.0.0.1:0", "concurrentRequests": 1, "maxConnections": 1024,
         "requireAuth": False, "httpHosts": [], "metrics": False, "httpFiles": False,
-        "sessionTtlMs": 30000,
+        "sessionTtlMs": 30000, "sessionTtlMaxMs": 86400000, "closedRetentionMaxMs": 86400000,
         "keepDetached": False, "allowAttach": False, "maxProcessesPerConnection": 0,
         "retainedOutputBytesPerProcess": 1048576, "closedRetentionMs": 30000,
         "closedOutputBytesMax": 67108864, "shutdownGracePeriodMs": 0, "allowDirectExec": True,
@@ -82,6 +82,8 @@ def test_printed_file_is_a_config_file(config):
     (["--audit-log", "/x"], "auditLog", "/x"),
     (["--closed-output-max", "0"], "closedOutputBytesMax", 0),
     (["--session-ttl", "2"], "sessionTtlMs", 2000),
+    (["--session-ttl-max", "0.5"], "sessionTtlMaxMs", 500),
+    (["--closed-retention-max", "3"], "closedRetentionMaxMs", 3000),
     (["--max-connections", "1"], "maxConnections", 1),
     (["--concurrent-requests", "2"], "concurrentRequests", 2),
     (["--log-level", "warn"], "logLevel", "warn"),

@@ -204,6 +204,18 @@ def test_resize(case, tty):
             -32602, f"process {case.name} is not attached to a PTY")
 
 
+@pytest.mark.parametrize("hold", [None, False, True])
+def test_ack(case, hold):
+    case.bring()
+    if case.state == "removed":
+        assert case.refusal("ack", seq=0, hold=hold) == case.not_there()
+        return
+    assert case.ask("ack", seq=0, hold=hold) == {}
+    if case.state != "starting":
+        assert case.ask("ack", seq=case.ask("read")["nextSeq"] - 1, hold=hold) == {}
+        assert len(case.ask("read")["chunks"]) == 2
+
+
 @pytest.mark.parametrize("mode", [None, "force", "graceful"])
 def test_terminate(case, mode):
     case.bring()

@@ -218,6 +218,8 @@ static void *play_main(void *unused) {
                     (char *)"12",
                     (char *)"--closed-output-max",
                     (char *)"65536",
+                    (char *)"--retained-output", /* one byte that is not acknowledged stalls */
+                    (char *)"65536",
                     NULL};
     struct options opt;
     REQUIRE(options_parse((int)ARRAY_LEN(argv) - 1, argv, &opt, stdout, stderr) == OPTIONS_RUN);

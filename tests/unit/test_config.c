@@ -83,6 +83,7 @@ static void test_empty(void **state) {
 static const char everything[] =
     "{\"listen\":\"ws://127.0.0.9:81\",\"concurrentRequests\":3,\"maxConnections\":5,"
     "\"requireAuth\":true,\"httpHosts\":[\"box\",\"Box.example\"],\"metrics\":true,"
+    "\"sessionTtlMaxMs\":1600,\"closedRetentionMaxMs\":0,"
     "\"sessionTtlMs\":1500,\"keepDetached\":true,\"allowAttach\":true,"
     "\"maxProcessesPerConnection\":7,\"retainedOutputBytesPerProcess\":65536,"
     "\"closedRetentionMs\":2001,\"closedOutputBytesMax\":1099511627776,"
@@ -107,6 +108,8 @@ static void test_every_key(void **state) {
     assert_string_equal(r.o.http_hosts[1], "Box.example");
     assert_true(r.o.metrics);
     assert_int_equal(r.o.session_ttl_ms, 1500);
+    assert_int_equal(r.o.session_ttl_max_ms, 1600);
+    assert_int_equal(r.o.closed_retention_max_ms, 0);
     assert_true(r.o.keep_detached);
     assert_true(r.o.allow_attach);
     assert_true(r.o.inherit_pids);

@@ -133,6 +133,129 @@ static void detached_sessions_are_bounded(void **state) {
     list_remove(&process.order);
 }
 
+/* -- what a client asks for -- */
+
+#define TTL_MAX_MS (100 * TTL_MS)
+#define CLOSED_MS 500
+#define CLOSED_MAX_MS 1500
+
+static void allow_more(void) {
+    struct process_settings *s = &centre.processes.settings;
+    s->session_ttl_max_ms = TTL_MAX_MS;
+    s->closed_retention_ms = CLOSED_MS;
+    s->closed_retention_max_ms = CLOSED_MAX_MS;
+}
+
+static void ask_ttl(struct session *s, uint64_t ms) {
+    session_grant(s, &(struct session_ask){.ttl_ms = ms, .has_ttl = true});
+}
+
+static void ask_closed(struct session *s, uint64_t ms) {
+    session_grant(s,
+                  &(struct session_ask){.closed_retention_ms = ms, .has_closed_retention = true});
+}
+
+static void assert_granted(const struct session *s, uint64_t ttl, uint64_t closed, size_t lasting) {
+    assert_int_equal(s->ttl_ms, ttl);
+    assert_int_equal(s->closed_retention_ms, closed);
+    assert_int_equal(centre.processes.lasting_count, lasting);
+}
+
+static void times_are_granted_up_to_the_maximum(void **state) {
+    (void)state;
+    allow_more();
+    struct session *s = begin(client_new());
+    session_grant(s, &(struct session_ask){0});
+    assert_granted(s, TTL_MS, CLOSED_MS, 0);
+    ask_ttl(s, TTL_MS + 1);
+    assert_granted(s, TTL_MS + 1, CLOSED_MS, 1);
+    ask_ttl(s, UINT64_MAX);
+    assert_granted(s, TTL_MAX_MS, CLOSED_MS, 1);
+    ask_closed(s, CLOSED_MAX_MS + 1);
+    assert_granted(s, TTL_MAX_MS, CLOSED_MAX_MS, 1);
+    session_grant(s, &(struct session_ask){0}); /* asks for nothing: all stays */
+    assert_granted(s, TTL_MAX_MS, CLOSED_MAX_MS, 1);
+    ask_ttl(s, 0);
+    assert_granted(s, 0, CLOSED_MAX_MS, 1);
+    ask_closed(s, 1);
+    assert_granted(s, 0, 1, 0);
+}
+
+/* A maximum below the setting does not lower it. */
+static void a_maximum_takes_nothing_away(void **state) {
+    (void)state;
+    allow_more();
+    centre.processes.settings.session_ttl_max_ms = 1;
+    struct session *s = begin(client_new());
+    ask_ttl(s, UINT64_MAX);
+    assert_granted(s, TTL_MS, CLOSED_MS, 0);
+    ask_ttl(s, 2);
+    assert_granted(s, 2, CLOSED_MS, 0);
+}
+
+static void a_lasting_session_lasts(void **state) {
+    (void)state;
+    allow_more();
+    struct client *a = client_new();
+    struct session *s = begin(a);
+    ask_ttl(s, TTL_MAX_MS);
+    leave(a);
+    wait_ms(TTL_MAX_MS - 1);
+    int code;
+    a = client_new();
+    assert_ptr_equal(resume(a, s->id, &code), s);
+    ask_ttl(s, 5); /* the next client asks for less */
+    leave(a);
+    wait_ms(5);
+    assert_int_equal(centre.ended, 1);
+    assert_int_equal(centre.processes.lasting_count, 0);
+}
+
+static void few_sessions_last(void **state) {
+    (void)state;
+    allow_more();
+    struct client *c = client_new();
+    struct session *lasting[PROCESS_HOST_LASTING_MAX];
+    for (size_t i = 0; i < ARRAY_LEN(lasting); i++) {
+        lasting[i] = begin(c);
+        ask_ttl(lasting[i], TTL_MAX_MS);
+        assert_granted(lasting[i], TTL_MAX_MS, CLOSED_MS, i + 1);
+        session_detach(lasting[i]);
+    }
+    struct session *s = begin(c);
+    ask_ttl(s, TTL_MAX_MS);
+    ask_closed(s, CLOSED_MAX_MS);
+    assert_granted(s, TTL_MS, CLOSED_MS, 64);
+    ask_ttl(s, TTL_MS - 1); /* less is always granted */
+    assert_granted(s, TTL_MS - 1, CLOSED_MS, 64);
+    session_detach(s);
+    int code;
+    assert_ptr_equal(resume(c, lasting[7]->id, &code), lasting[7]);
+    ask_ttl(lasting[7], TTL_MAX_MS - 1); /* it keeps its place */
+    ask_closed(lasting[7], CLOSED_MAX_MS);
+    assert_granted(lasting[7], TTL_MAX_MS - 1, CLOSED_MAX_MS, 64);
+    session_detach(lasting[7]);
+    session_end(lasting[7]); /* and leaves it */
+    s = begin(c);
+    ask_closed(s, CLOSED_MAX_MS);
+    assert_granted(s, TTL_MS, CLOSED_MAX_MS, 64);
+}
+
+/* Other sessions, however many, do not end one that lasts. */
+static void lasting_sessions_are_spared(void **state) {
+    (void)state;
+    allow_more();
+    struct client *c = client_new();
+    struct session *s = begin(c);
+    ask_ttl(s, TTL_MAX_MS);
+    session_detach(s);
+    for (int i = 0; i < PROCESS_HOST_DETACHED_MAX + 3; i++)
+        session_detach(begin(c));
+    assert_int_equal(centre.ended, 4);
+    int code;
+    assert_ptr_equal(resume(c, s->id, &code), s);
+}
+
 /* -- takeover -- */
 
 static void a_living_connection_keeps_its_session(void **state) {
@@ -237,6 +360,11 @@ int main(void) {
         TEST(time_runs_from_the_last_detachment),
         TEST(without_a_time_to_live_it_ends_at_once),
         TEST(detached_sessions_are_bounded),
+        TEST(times_are_granted_up_to_the_maximum),
+        TEST(a_maximum_takes_nothing_away),
+        TEST(a_lasting_session_lasts),
+        TEST(few_sessions_last),
+        TEST(lasting_sessions_are_spared),
         TEST(a_living_connection_keeps_its_session),
         TEST(a_silent_connection_loses_its_session),
         TEST(bytes_that_nobody_has_read_are_a_sign_of_life),

@@ -58,7 +58,7 @@ async def unknown_process(t):
                          ("write", {"chunk": "!", "writeId": ""})]:
         t.see(f"{method} {more}", await c.call(f"process/{method}", {"processId": "nope", **more}))
     t.see("odd id", await c.call("process/read", {"processId": "a\n\"é\0"}))
-    for name in ("closeStdin", "resize", "wait", "snapshot", "list", "kill"):
+    for name in ("closeStdin", "resize", "wait", "snapshot", "list", "ack", "kill"):
         t.see(name, await c.call(f"process/{name}", {"processId": "nope"}))
 
 
