@@ -62,6 +62,7 @@ static bool proc_flow_is_closed(const struct proc *p) {
 }
 
 static bool proc_awaits_ack(const struct proc *p) {
+    /* planted: forgotten-output */
     return p->keep_unacked && outlog_is_full_after(&p->log, p->acked_seq);
 }
 

@@ -6,8 +6,8 @@
  *
  * An event counts as seen once the socket of its session's connection has taken it, or an answer to
  * process/read that covers it. When the connection ends, bytes that the peer has not acknowledged
- * count as not seen. Output that must be acknowledged (proc_keep_unacked()) counts as not seen until
- * it is.
+ * count as not seen. Output that must be acknowledged (proc_keep_unacked()) counts as not seen
+ * until it is.
  */
 
 #include "process/process.h"

@@ -68,10 +68,11 @@ class Follower:
         self.unacked = 0
 
     def check_acks(self):
-        self.client.barrier()
+        """No acknowledgement that was answered failed."""
         assert all(a.get("result") == {} for told in self.client.answers.values() for a in told)
 
     def cut(self, how):
+        """Leaves with whatever is under way."""
         self.check_acks()
         getattr(self.client.transport, how)()
         self.resume()
@@ -99,6 +100,8 @@ class Follower:
         for chunk in result["chunks"]:
             self.take(chunk["seq"], chunk["stream"], unb64(chunk["chunk"]))
         assert not self.waiting
+        self.client.barrier()
+        self.check_acks()
         # Every number was an event: output, exited, closed.
         assert result["closed"] and result["nextSeq"] == self.seen + 3
         return result
@@ -139,7 +142,8 @@ def test_no_gap_on_both_streams(fleet):
 def test_no_gap_on_a_terminal(fleet):
     count = 400_000
     expected = numbers(count)
-    follower = Follower(fleet.start(*LONG), f"stty -opost; seq {count}", tty=True)
+    server = fleet.start(*LONG, "--retained-output", "65536")  # a terminal is slow
+    follower = Follower(server, f"stty -opost; seq {count}", every=1, tty=True)
     cut_at_random(follower, len(expected), 8)
     follower.finish()
     assert follower.streams == {"pty": expected}
@@ -149,8 +153,8 @@ def test_no_gap_on_a_terminal(fleet):
 def test_no_gap_with_little_room(fleet, size):
     """With room for a single chunk each one waits for the acknowledgement of the one before."""
     server = fleet.start(*LONG, "--retained-output", str(size))
-    expected = numbers(300_000)
-    follower = Follower(server, "seq 300000", every=max(1, size - 65536))
+    expected = numbers(1_000_000)
+    follower = Follower(server, "seq 1000000", every=max(1, size - 65536))
     cut_at_random(follower, len(expected), 5)
     follower.finish()
     assert follower.streams["stdout"] == expected
@@ -159,11 +163,12 @@ def test_no_gap_with_little_room(fleet, size):
 class Flood:
     """A process that writes without end, or so many bytes, and whose output is counted."""
 
-    def __init__(self, client, size=None):
+    def __init__(self, client, size=None, script=None):
         self.client, self.size, self.last, self.acked = client, 0, 0, 0
         self.token = f"-c{size}" if size else f"mark{client.new_name()}"
-        command = f"head {self.token} /dev/zero" if size else f"yes {self.token}"
-        self.process = client.start(f"{command}; exit 3", sink=self.count)
+        command = script or (f"head {self.token} /dev/zero" if size else f"yes {self.token}")
+        self.process = client.start(["/bin/sh", "-c", f"{command}; exit 3", "sh", self.token],
+                                    sink=self.count)
         self.name = self.process.name
 
     def count(self, seq, _stream, data):
@@ -210,9 +215,10 @@ def test_a_process_waits_alone(server):
 
 
 def test_exited_while_held(server):
-    """The leader ends, the rest of its output waits in the pipe: nothing of it is lost."""
+    """The leader ends, the rest of its output waits in the pipes: nothing of it is lost."""
     client = acking(server)
-    flood = Flood(client, MIB + 424)
+    # More than the server reads, and the rest fits the pipes wherever it stops.
+    flood = Flood(client, script="head -c1000000 /dev/zero >&2; head -c49000 /dev/zero")
     client.wait(lambda: flood.size >= FULL, "output")
     procfs.wait_marked(flood.token, 0)
     wait_rest(server)
@@ -223,7 +229,7 @@ def test_exited_while_held(server):
     waiting = client.send("process/wait", {"processId": flood.name})
     flood.ack()
     client.wait_closed(flood.process)
-    assert flood.size == MIB + 424 and flood.process.exit_code == 3
+    assert flood.size == 1_049_000 and flood.process.exit_code == 3
     assert client.result(waiting)["exitCode"] == 3
 
 

@@ -191,6 +191,10 @@ FAULTS = [
         [e2e(r"assert", "test_output.py::test_large_output_precedes_exit"),
          Soak(r"FAILED +no lost or doubled byte")]),
     Fault(
+        "forgotten-output", "output that the client has not acknowledged is evicted",
+        edit(r"p->keep_unacked", "false"),
+        [e2e(r"events after \d+ are gone", "test_ext_ack.py::test_no_gap_in_a_flood")]),
+    Fault(
         "leaked-stdin", "the standard input of an ended process stays open", LEAK,
         [e2e(r"at most \d+ descriptors",
              "test_sessions.py::test_descriptors_of_ended_sessions_are_released")]),

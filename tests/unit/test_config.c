@@ -129,6 +129,21 @@ static void test_every_key(void **state) {
     assert_int_equal(r.o.auth.skew, 9);
 }
 
+/* --session-ttl 0 says that sessions end at once; a longer time must be allowed by name. */
+static void test_session_ttl_max(void **state) {
+    (void)state;
+    _cleanup_run_ struct run a = RUN("--session-ttl", "0");
+    _cleanup_run_ struct run b = RUN("--session-ttl", "0", "--session-ttl-max", "1.5");
+    _cleanup_run_ struct run c = RUN("--session-ttl-max", "0", "--closed-retention-max", "7");
+    _cleanup_run_ struct run d = RUN("--closed-retention", "0");
+    assert_int_equal(a.o.session_ttl_max_ms, 0);
+    assert_int_equal(b.o.session_ttl_max_ms, 1500);
+    assert_int_equal(c.o.session_ttl_max_ms, 0);
+    assert_int_equal(c.o.closed_retention_max_ms, 7000);
+    assert_int_equal(d.o.session_ttl_max_ms, 86400000);
+    assert_int_equal(d.o.closed_retention_max_ms, 86400000);
+}
+
 static void test_command_line(void **state) {
     (void)state;
     _cleanup_run_ struct run r =
@@ -454,6 +469,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {TEST(test_empty),
                                        TEST(test_every_key),
                                        TEST(test_command_line),
+                                       TEST(test_session_ttl_max),
                                        TEST(test_command_line_errors),
                                        TEST(test_too_many_hosts),
                                        TEST(test_command_line_wins),

@@ -108,21 +108,6 @@ static void test_values(void **state) {
     assert_int_equal(r.o.log_level, LOG_LEVEL_DEBUG);
 }
 
-/* --session-ttl 0 says that sessions end at once; a longer time must be allowed by name. */
-static void test_session_ttl_max(void **state) {
-    (void)state;
-    _cleanup_run_ struct run a = RUN("--session-ttl", "0");
-    _cleanup_run_ struct run b = RUN("--session-ttl", "0", "--session-ttl-max", "1.5");
-    _cleanup_run_ struct run c = RUN("--session-ttl-max", "0", "--closed-retention-max", "7");
-    _cleanup_run_ struct run d = RUN("--closed-retention", "0");
-    assert_int_equal(a.o.session_ttl_max_ms, 0);
-    assert_int_equal(b.o.session_ttl_max_ms, 1500);
-    assert_int_equal(c.o.session_ttl_max_ms, 0);
-    assert_int_equal(c.o.closed_retention_max_ms, 7000);
-    assert_int_equal(d.o.session_ttl_max_ms, 86400000);
-    assert_int_equal(d.o.closed_retention_max_ms, 86400000);
-}
-
 static void test_leading_word(void **state) {
     (void)state;
     expect_run(ARGS("exec-server", "--listen", "stdio"));
@@ -772,7 +757,6 @@ static void test_reload_token(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {TEST(test_defaults),
                                        TEST(test_values),
-                                       TEST(test_session_ttl_max),
                                        TEST(test_leading_word),
                                        TEST(test_listen_addresses),
                                        TEST(test_listen_stdio),
