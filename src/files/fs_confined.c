@@ -31,13 +31,13 @@ int fs_confined_init(struct fs_confined *x, struct rpc_call *c, const struct fs_
     struct plan plan;
     *x = (struct fs_confined){.call = BUF_INIT(FS_CALL_BYTES_MAX), .data = -1, .op = op};
     x->devices = &s->host->files->confined_devices;
-    x->write = op == FS_CALL_WRITE || op == FS_CALL_REPLACE;
+    x->write = op == FS_CALL_WRITE || op == FS_CALL_REPLACE || op == FS_CALL_UPDATE;
     const struct fs_call call = {
         .op = op,
         .path = p->path.native,
         .destination = p->destination.native,
         .uri = op == FS_CALL_WALK ? p->uri.p : NULL,
-        .follow = op == FS_CALL_REPLACE || p->follow,
+        .follow = p->follow,
         .recursive = p->recursive,
         .force = p->force,
         .replace = p->replace,
@@ -128,7 +128,7 @@ int fs_confined_open(struct fs_confined *x, struct fs_file *f, struct err *e) {
         return MIN(r, 1);
     if (confined_check(x, fd, &st) < 0)
         return fs_helper_distrust(x->helper, e);
-    bool replace = x->write && S_ISREG(st.stx_mode);
+    bool replace = x->write && x->op != FS_CALL_UPDATE && S_ISREG(st.stx_mode);
     if (replace && ftruncate(fd, 0) < 0)
         return fs_fail(e, errno);
     if (replace)

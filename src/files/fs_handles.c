@@ -28,8 +28,8 @@ static struct fs_handle *handles_find(struct rpc_call *c, struct str id, struct 
 
 struct handle_open {
     struct fs_job job;
-    char *path; /* owned */
-    bool replace;
+    char *path;         /* owned */
+    enum fs_call_op op; /* FS_CALL_READ, _REPLACE or _UPDATE */
     struct fs_file file;
 };
 
@@ -37,8 +37,11 @@ static int open_work(struct fs_job *j) {
     struct handle_open *o = container_of(j, struct handle_open, job);
     if (j->confined.helper != NULL)
         return fs_confined_open(&j->confined, &o->file, &j->err);
-    return o->replace ? fs_file_open_replace(&j->host->devices, o->path, &o->file, &j->err)
-                      : fs_file_open_read(&j->host->devices, o->path, true, &o->file, &j->err);
+    struct fs_devices *d = &j->host->devices;
+    if (o->op == FS_CALL_READ)
+        return fs_file_open_read(d, o->path, true, &o->file, &j->err);
+    return o->op == FS_CALL_UPDATE ? fs_file_open_update(d, o->path, &o->file, &j->err)
+                                   : fs_file_open_replace(d, o->path, &o->file, &j->err);
 }
 
 static void open_finish(struct fs_job *j) {
@@ -83,14 +86,14 @@ enum rpc_outcome fs_handles_open_run(struct rpc_call *c, void *params, struct bu
     if (f == NULL || handles_check_id(p->handle_id, e) < 0 ||
         handles_check_new(f, p->handle_id, e) < 0)
         return RPC_ERROR;
-    int confined = fs_ops_check(p, p->replace, e);
+    bool write = p->op != FS_CALL_READ;
+    int confined = fs_ops_check(p, write, e);
     if (confined < 0)
         return RPC_ERROR;
     struct handle_open *o = calloc(1, sizeof *o);
     if (o == NULL)
         return fs_job_no_memory(e);
-    enum fs_call_op op = p->replace ? FS_CALL_REPLACE : FS_CALL_READ;
-    if (confined > 0 && fs_confined_init(&o->job.confined, c, p, op, e) < 0) {
+    if (confined > 0 && fs_confined_init(&o->job.confined, c, p, p->op, e) < 0) {
         free(o);
         return RPC_ERROR;
     }
@@ -101,10 +104,10 @@ enum rpc_outcome fs_handles_open_run(struct rpc_call *c, void *params, struct bu
         return RPC_ERROR;
     }
     o->path = steal_ptr(&p->path.native);
-    o->replace = p->replace;
+    o->op = p->op;
     o->file = FS_FILE_NONE;
     o->job.target.path[0] = o->path;
-    if (o->replace)
+    if (write)
         o->job.report = file_events_new(c, "fs/open", o->path, NULL, FILE_EVENTS_NO_BYTES);
     fs_job_init(&o->job, open_work, open_finish, open_release);
     fs_handle_use(h, &o->job);

@@ -39,10 +39,19 @@ static int params_check_base64(const struct json_node *v, struct err *e) {
     return conn_message_base64(json_str(v), &ignored, e);
 }
 
-static const char *const fs_modes[] = {"read", "replace"};
+/* The call for a mode of fs/open; or -EINVAL with e set. */
+static int params_open_mode(const struct json_node *v, struct err *e) {
+    static const char *const modes[] = {"read", "replace"};
+    static const enum fs_call_op ops[] = {FS_CALL_READ, FS_CALL_REPLACE};
+    /* An extension: the texts about other values do not name it. */
+    if (v->type == JSON_STRING && str_eqz(json_str(v), "update"))
+        return FS_CALL_UPDATE;
+    int i = jsondec_variant(v, modes, ARRAY_LEN(modes), e);
+    return i < 0 ? i : (int)ops[i];
+}
 
 static int params_check_mode(const struct json_node *v, struct err *e) {
-    return MIN(jsondec_variant(v, fs_modes, ARRAY_LEN(fs_modes), e), 0);
+    return MIN(params_open_mode(v, e), 0);
 }
 
 /* Fields that several methods have. */
@@ -156,9 +165,11 @@ FS_STRUCT(open, "WireFsOpenParams", FS_HANDLE, FS_PATH, FS_SANDBOX,
 int fs_params_open_decode(const struct json_node *params, void *out, struct err *e) {
     int r = params_decode(&open_struct, FS_CALL_READ, params, out, e);
     struct fs_params *p = out;
-    if (r == 0 && p->mode_node != NULL)
-        r = jsondec_variant(p->mode_node, fs_modes, ARRAY_LEN(fs_modes), e);
-    p->replace = r == 1;
+    if (r < 0 || p->mode_node == NULL)
+        return r;
+    r = params_open_mode(p->mode_node, e);
+    if (r >= 0)
+        p->op = (enum fs_call_op)r;
     return MIN(r, 0);
 }
 

@@ -15,11 +15,11 @@ struct fs_path {
 };
 
 struct fs_params {
-    enum fs_call_op op;               /* the call of a method in fs_ops.c; others ignore it */
+    enum fs_call_op op; /* the call of fs/open or a method in fs_ops.c; others ignore it */
     struct fs_path path, destination; /* fs/copy and fs/rename: from, to */
     struct str handle_id;
     const struct json_node *mode_node; /* fs/open */
-    bool replace;                      /* fs/open: mode is "replace"; fs/rename */
+    bool replace;                      /* fs/rename */
     uint64_t offset, len;
     struct str base64; /* as it came */
     struct str data;   /* base64 decoded, in place, in the message */

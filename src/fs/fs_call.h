@@ -17,7 +17,8 @@ enum fs_call_op {
     FS_CALL_READ,      /* opens a file to read */
     FS_CALL_REPLACE,   /* opens a file to replace what is in it, or makes it: a handle. The file
                           is truncated only after the handle has reached the server */
-    FS_CALL_WRITE,     /* the same, to be written whole: devices too */
+    FS_CALL_UPDATE,    /* opens a file to write, or makes it: a handle. Nothing is truncated */
+    FS_CALL_WRITE,     /* as FS_CALL_REPLACE, to be written whole: devices too */
     FS_CALL_WRITE_NEW, /* fs/writeFile, atomic, with data */
     FS_CALL_MKDIR,
     FS_CALL_METADATA,
@@ -29,7 +30,7 @@ enum fs_call_op {
     FS_CALL_RENAME,
     FS_CALL_CHMOD,
 };
-#define FS_CALL_OPS 13
+#define FS_CALL_OPS 14
 
 /* Paths are absolute and normalised; NULL: none. */
 struct fs_call {

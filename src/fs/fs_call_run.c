@@ -266,6 +266,7 @@ static int run_call(struct run *run, struct str data, struct fs_call_result *res
     switch (run->c->op) {
     case FS_CALL_READ:
     case FS_CALL_REPLACE:
+    case FS_CALL_UPDATE:
     case FS_CALL_WRITE: return run_open(run, result, e);
     case FS_CALL_WRITE_NEW: return run_write_new(run, data, e);
     case FS_CALL_MKDIR: return run_mkdir(run, e);

@@ -30,6 +30,10 @@ MUST_CHECK int fs_file_open_read(struct fs_devices *d, const char *path, bool fo
 MUST_CHECK int fs_file_open_replace(struct fs_devices *d, const char *path, struct fs_file *f,
                                     struct err *e);
 
+/* Like fs_file_open_replace(), but keeps what is in the file. 0 or -errno with e set. */
+MUST_CHECK int fs_file_open_update(struct fs_devices *d, const char *path, struct fs_file *f,
+                                   struct err *e);
+
 /*
  * Makes a file of a descriptor that others have opened, to read or not, with the facts st. It takes
  * the descriptor over. May wait.

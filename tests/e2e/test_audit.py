@@ -255,10 +255,13 @@ def test_changes_of_files(fleet, log, tmp_path):
     files.write_block(handle, 10, b"01234")
     files.close(handle)
     files.close(files.open(place / "f"))
+    handle = files.open(place / "stream", mode="update")
+    files.write_block(handle, 15, b"567")
+    files.close(handle)
     name = str(place)
     found = [(line["method"].removeprefix("fs/"), line["path"].removeprefix(name + "/"),
               line.get("destination", "").removeprefix(name + "/"), line.get("bytes"), line["ok"],
-              line.get("reason")) for line in log.wait("file", 10)]
+              line.get("reason")) for line in log.wait("file", 12)]
     assert found == [
         ("writeFile", "f", "", 12, True, None),
         ("writeFile", "f", "", 10, True, None),
@@ -269,7 +272,9 @@ def test_changes_of_files(fleet, log, tmp_path):
         ("remove", "d", "", None, True, None),
         ("writeFile", "no/f", "", 0, False, "No such file or directory (os error 2)"),
         ("open", "stream", "", None, True, None),
-        ("close", "stream", "", 15, True, None)]
+        ("close", "stream", "", 15, True, None),
+        ("open", "stream", "", None, True, None),
+        ("close", "stream", "", 3, True, None)]
     who = {(line["session"], line["client"]) for line in log.events("file")}
     assert who == {(client.session[:8], "e2e")}
     assert "private" not in log.text()

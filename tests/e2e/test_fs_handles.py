@@ -156,7 +156,7 @@ def tree(place):
     return place
 
 
-# What opening gives to read, and to replace. None: it succeeds.
+# What opening gives to read, and to write. None: it succeeds.
 OPENED = {
     "f": (None, None),
     "link": (None, None),
@@ -173,10 +173,10 @@ OPENED = {
 }
 
 
-@pytest.mark.parametrize("mode", ["read", "replace"])
+@pytest.mark.parametrize("mode", ["read", "replace", "update"])
 @pytest.mark.parametrize("name", OPENED, ids=lambda n: n[:20])
 def test_kinds_of_paths(files, tree, name, mode):
-    expected = OPENED[name][mode == "replace"]
+    expected = OPENED[name][mode != "read"]
     expected = expected(tree / name) if callable(expected) else expected
     if expected:
         assert files.error("open", tree / name, handleId="h", mode=mode) == expected
@@ -184,11 +184,12 @@ def test_kinds_of_paths(files, tree, name, mode):
         assert (tree / "f").read_bytes() == b"old"
         return
     files.open(tree / name, "h", mode=mode)
-    assert (tree / name).read_bytes() == (b"" if mode == "replace" else b"old")
+    kept = b"" if mode == "replace" or name in ("new", "dangling") else b"old"
+    assert (tree / name).read_bytes() == kept
 
 
 def test_devices(files):
-    for mode in ("read", "replace"):
+    for mode in ("read", "replace", "update"):
         assert files.error("open", "/dev/null", handleId="h", mode=mode) == not_a_file("/dev/null")
     assert files.error("open", "/", handleId="h") == not_a_file("/")
     assert files.error("open", "/", handleId="h", mode="replace") == os_error(21)
@@ -196,8 +197,9 @@ def test_devices(files):
 
 def test_fifo_with_a_reader(files, tree):
     reader = os.open(tree / "fifo", os.O_RDONLY | os.O_NONBLOCK)
-    assert files.error("open", tree / "fifo", handleId="h", mode="replace") \
-        == not_a_file(tree / "fifo")
+    for mode in ("replace", "update"):
+        assert files.error("open", tree / "fifo", handleId="h", mode=mode) \
+            == not_a_file(tree / "fifo")
     os.close(reader)
 
 
@@ -219,12 +221,41 @@ def test_mode_of_a_replaced_file(fleet, place):
     assert stat.S_IMODE((place / "new").stat().st_mode) == 0o640
 
 
+def test_update_continues_a_file(fleet, place):
+    """An upload that was cut goes on where it was, on another connection."""
+    server = fleet.start(preexec=lambda: os.umask(0o027))
+    files = Files(server.client())
+    handle = files.open(place / "f", mode="update")
+    files.write_block(handle, 0, b"first ")
+    files.client.close()
+    files = Files(server.client())
+    before = (place / "f").stat()
+    assert stat.S_IMODE(before.st_mode) == 0o640
+    handle = files.open(place / "f", mode="update")
+    assert (place / "f").read_bytes() == b"first "
+    files.write_block(handle, 6, b"second")
+    assert files.error("readBlock", handleId=handle, offset=0, len=1) == os_error(9)
+    assert (place / "f").read_bytes() == b"first second"
+    assert (place / "f").stat().st_ino == before.st_ino
+
+
+def test_update_and_replace_at_once(files, place):
+    """Both write to the one file there is."""
+    first = files.open(place / "f", mode="update")
+    files.write_block(first, 0, b"12345678")
+    second = files.open(place / "f", mode="replace")
+    files.write_block(first, 4, b"ABCD")
+    files.write_block(second, 0, b"xy")
+    assert (place / "f").read_bytes() == b"xy\0\0ABCD"
+
+
 def test_without_permission(plain_files, place):
     (place / "f").write_bytes(b"kept")
     (place / "f").chmod(0o600)
-    for mode in ("read", "replace"):
+    for mode in ("read", "replace", "update"):
         assert plain_files.error("open", place / "f", handleId="h", mode=mode) == os_error(13)
-    assert plain_files.error("open", place / "new", handleId="h", mode="replace") == os_error(13)
+    for mode in ("replace", "update"):
+        assert plain_files.error("open", place / "new", handleId="h", mode=mode) == os_error(13)
     assert (place / "f").read_bytes() == b"kept"
 
 
@@ -515,7 +546,7 @@ def test_over_stdio(fleet, data):
 
 
 def test_bad_mode(client, place):
-    for mode in ("bogus", "Read", ""):
+    for mode in ("bogus", "Read", "Update", ""):
         assert client.error("fs/open", {"handleId": "h", "path": uri(place), "mode": mode}) \
             == (-32602, f"unknown variant `{mode}`, expected `read` or `replace`")
     code, _ = client.error("fs/open", {"handleId": "h", "path": uri(place), "mode": None})

@@ -94,6 +94,7 @@ def calls(place):
         ("walk", {**path("d"), "options": walk}, False),
         ("open", {**path("f"), "handleId": "r"}, False),
         ("open", {**path("w"), "handleId": "w", "mode": "replace"}, True),
+        ("open", {**path("w"), "handleId": "u", "mode": "update"}, True),
         ("writeFile", {**path("f"), "dataBase64": b64("new")}, True),
         ("createDirectory", path("d/x"), True), ("copy", {**pair, "recursive": False}, True),
         ("setPermissions", {**path("f"), "mode": 0o600}, True), ("rename", pair, True),

@@ -178,6 +178,7 @@ def test_protected_names(world):
             assert calls.error("writeFile", path, dataBase64="") == READ_ONLY, path
             assert calls.error("writeFile", path, dataBase64="", atomic=True) == READ_ONLY, path
             assert calls.error("open", path, handleId="h", mode="replace") == READ_ONLY, path
+            assert calls.error("open", path, handleId="h", mode="update") == READ_ONLY, path
             assert calls.copy_error(ws / "f", path) == READ_ONLY, path
             assert calls.rename_error(ws / "f", path) == READ_ONLY, path
             assert calls.copy_error(ws / "sub", path, recursive=True) == READ_ONLY, path
@@ -264,6 +265,15 @@ def test_handles(world):
     handle = calls.open(world.ws / "new")
     assert calls.read_block(handle, 2997, 10) == (b"abc", True)
     calls.close(handle)
+    handle = calls.open(world.ws / "new", mode="update")
+    calls.write_block(handle, 3000, b"end")
+    calls.close(handle)
+    assert (world.ws / "new").read_bytes() == b"abc" * 1000 + b"end"
+    calls.close(calls.open(world.ws / "made", mode="update"))
+    assert (world.ws / "made").read_bytes() == b""
+    assert calls.error("open", world.base / "out/f", handleId="x", mode="update") == NO_FILE
+    assert calls.error("open", world.ws / "link", handleId="x", mode="update") == NO_FILE
+    assert (world.base / "out/f").read_text() == "O"
     assert calls.error("open", world.base / "out/f", handleId="x") == NO_FILE
     assert calls.error("open", world.ws / "sub", handleId="x")[0] == -32600
 

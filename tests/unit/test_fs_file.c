@@ -296,6 +296,39 @@ static void replaces(void **state) {
     close(f.fd);
 }
 
+/* What is there stays, and is written over where the client says. */
+static void updates(void **state) {
+    (void)state;
+    make_tree();
+    struct err e = ERR_INIT;
+    struct fs_file f = FS_FILE_NONE;
+    assert_int_equal(chmod(at("file"), 0640), 0);
+    assert_int_equal(fs_file_open_update(NULL, at("flink"), &f, &e), 0);
+    assert_int_equal(f.size, 7);
+    assert_false(f.quick);
+    assert_int_equal(fs_file_pwrite(f.fd, "XY", 2, 3), 0);
+    char got[16] = "";
+    assert_int_equal(fs_file_pread(f.fd, got, sizeof got, 0), -EBADF);
+    close(f.fd);
+    assert_int_equal(fs_file_open_read(NULL, at("file"), true, &f, &e), 0);
+    assert_int_equal(fs_file_pread(f.fd, got, sizeof got, 0), 7);
+    close(f.fd);
+    assert_memory_equal(got + 3, "XY", 2);
+    assert_int_equal(stat_of(at("file")).st_mode & 07777, 0640);
+    static const char *const made[] = {"fresh", "dangling"};
+    for (size_t i = 0; i < ARRAY_LEN(made); i++) {
+        assert_int_equal(fs_file_open_update(NULL, at(made[i]), &f, &e), 0);
+        assert_true(f.fd >= 0 && f.size == 0 && !missing(at(made[i])));
+        close(f.fd);
+    }
+    f = FS_FILE_NONE;
+    FAILS_OS(fs_file_open_update(NULL, at("no/file"), &f, &e), &e, -32004, ENOENT);
+    FAILS_OS(fs_file_open_update(NULL, at("dir"), &f, &e), &e, -32603, EISDIR);
+    FAILS_OS(fs_file_open_update(NULL, at("loop"), &f, &e), &e, -32603, ELOOP);
+    FAILS_OS(fs_file_open_update(NULL, at("fifo"), &f, &e), &e, -32603, ENXIO);
+    assert_int_equal(f.fd, -1);
+}
+
 static void replace_makes(void **state) {
     (void)state;
     make_tree();
@@ -556,6 +589,7 @@ int main(void) {
         scratch_test(leases),
         scratch_test(preads),
         scratch_test(replaces),
+        scratch_test(updates),
         scratch_test(replace_makes),
         scratch_test(writes),
         scratch_test(writes_and_links),
