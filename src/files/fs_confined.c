@@ -47,6 +47,7 @@ int fs_confined_init(struct fs_confined *x, struct rpc_call *c, const struct fs_
         .max_directories = p->walk.max_directories,
         .max_entries = p->walk.max_entries,
         .mode = p->mode,
+        .modified_ms = p->modified_ms,
     };
     int r = confined_plan(s->host->files, p, &a, &plan, e);
     if (r == 0)

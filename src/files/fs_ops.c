@@ -140,6 +140,11 @@ static int op_set_permissions(struct fs_job *j) {
     return fs_meta_set_permissions(p->path.native, (mode_t)p->mode, p->follow, &j->err);
 }
 
+static int op_set_times(struct fs_job *j) {
+    const struct fs_params *p = &op_of(j)->params;
+    return fs_meta_set_times(p->path.native, p->modified_ms, p->follow, &j->err);
+}
+
 static const struct {
     int (*work)(struct fs_job *j);
     const char *method; /* of a call that changes something, for the audit log; else NULL */
@@ -155,6 +160,7 @@ static const struct {
     [FS_CALL_COPY] = {op_copy, "fs/copy"},
     [FS_CALL_RENAME] = {op_rename, "fs/rename"},
     [FS_CALL_CHMOD] = {op_set_permissions, "fs/setPermissions"},
+    [FS_CALL_TIMES] = {op_set_times, "fs/setTimes"},
 };
 
 /* -- the methods -- */

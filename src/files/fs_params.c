@@ -242,3 +242,7 @@ int fs_params_set_permissions_decode(const struct json_node *params, void *out, 
         r = err_set(e, ERR_INVALID_PARAMS, "mode must be at most %d", FS_PERMISSIONS_MAX);
     return r;
 }
+
+FS_STRUCT(set_times, "FsSetTimesParams", FS_PATH,
+          PARAM(fs_params, modified_ms, "modifiedAtMs", JSONDEC_I64), FS_FOLLOW, FS_SANDBOX);
+FS_DECODE(set_times, FS_CALL_TIMES)

@@ -27,7 +27,8 @@ struct fs_params {
     bool follow, recursive, force, atomic;
     uint64_t max_bytes;
     bool has_max_bytes;
-    uint64_t mode; /* fs/setPermissions */
+    uint64_t mode;       /* fs/setPermissions */
+    int64_t modified_ms; /* fs/setTimes */
     struct fs_walk walk;
     struct buf uri; /* owned; fs/walk: URI of the path, as the client wrote it */
     const struct json_node *sandbox, *handle_sandbox;
@@ -47,6 +48,7 @@ fs_params_decode fs_params_create_directory_decode, fs_params_get_metadata_decod
 fs_params_decode fs_params_canonicalize_decode, fs_params_read_directory_decode;
 fs_params_decode fs_params_walk_decode, fs_params_remove_decode, fs_params_copy_decode;
 fs_params_decode fs_params_rename_decode, fs_params_set_permissions_decode;
+fs_params_decode fs_params_set_times_decode;
 
 /*
  * Whether a text is a path. 0 or as uri_to_path(); but a path that this host cannot have only sets

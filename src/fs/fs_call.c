@@ -27,6 +27,7 @@ int fs_call_encode(const struct fs_call *c, struct buf *b) {
     codec_put_u64(&w, c->max_directories);
     codec_put_u64(&w, c->max_entries);
     codec_put_u64(&w, c->mode);
+    codec_put_u64(&w, (uint64_t)c->modified_ms);
     codec_put_text(&w, c->path);
     codec_put_text(&w, c->destination);
     codec_put_text(&w, c->uri);
@@ -56,6 +57,7 @@ int fs_call_decode(struct str in, struct fs_call *c) {
     c->max_directories = codec_get_u64(&r);
     c->max_entries = codec_get_u64(&r);
     c->mode = codec_get_u64(&r);
+    c->modified_ms = (int64_t)codec_get_u64(&r);
     c->path = codec_get_text(&r);
     c->destination = codec_get_text(&r);
     c->uri = codec_get_text(&r);

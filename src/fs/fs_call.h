@@ -29,8 +29,9 @@ enum fs_call_op {
     FS_CALL_COPY,
     FS_CALL_RENAME,
     FS_CALL_CHMOD,
+    FS_CALL_TIMES,
 };
-#define FS_CALL_OPS 14
+#define FS_CALL_OPS 15
 
 /* Paths are absolute and normalised; NULL: none. */
 struct fs_call {
@@ -41,6 +42,7 @@ struct fs_call {
     bool follow_directory_links, prune_hidden;        /* FS_CALL_WALK */
     uint64_t max_depth, max_directories, max_entries; /* FS_CALL_WALK */
     uint64_t mode;                                    /* FS_CALL_CHMOD */
+    int64_t modified_ms;                              /* FS_CALL_TIMES */
 };
 
 /* Appends the encoded call. 0; -ENAMETOOLONG above the maximum; -ENOMEM. */

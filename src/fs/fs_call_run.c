@@ -261,6 +261,11 @@ static int run_chmod(struct run *run, struct err *e) {
     return r < 0 ? r : fs_meta_set_permissions_at(&run->at, (mode_t)run->c->mode, e);
 }
 
+static int run_times(struct run *run, struct err *e) {
+    int r = run_enter(run, FS_CHANGES, true, e);
+    return r < 0 ? r : fs_meta_set_times_at(&run->at, run->c->modified_ms, e);
+}
+
 static int run_call(struct run *run, struct str data, struct fs_call_result *result,
                     struct err *e) {
     switch (run->c->op) {
@@ -278,6 +283,7 @@ static int run_call(struct run *run, struct str data, struct fs_call_result *res
     case FS_CALL_COPY: return run_copy(run, e);
     case FS_CALL_RENAME: return run_rename(run, e);
     case FS_CALL_CHMOD: return run_chmod(run, e);
+    case FS_CALL_TIMES: return run_times(run, e);
     }
     return fs_fail(e, EINVAL);
 }

@@ -133,9 +133,16 @@ static int meta_chmod_opened(int opened, mode_t mode, struct err *e) {
     return fs_fail_check(e, meta_chmod_fd(fd, mode));
 }
 
+/* Opens what a place decided on, with O_PATH. A descriptor or -errno. */
+static int meta_open_place(const struct fs_place *p) {
+    if (p->object < 0)
+        return fs_place_open(p, O_PATH, 0);
+    int fd = fcntl(p->object, F_DUPFD_CLOEXEC, 0);
+    return fd < 0 ? -errno : fd;
+}
+
 int fs_meta_set_permissions_at(const struct fs_place *p, mode_t mode, struct err *e) {
-    int fd = p->object >= 0 ? fcntl(p->object, F_DUPFD_CLOEXEC, 0) : fs_place_open(p, O_PATH, 0);
-    return meta_chmod_opened(fd == -1 ? -errno : fd, mode, e);
+    return meta_chmod_opened(meta_open_place(p), mode, e);
 }
 
 int fs_meta_set_permissions(const char *path, mode_t mode, bool follow, struct err *e) {
@@ -148,4 +155,56 @@ int fs_meta_set_permissions(const char *path, mode_t mode, bool follow, struct e
         return r;
     int fd = openat(dir, leaf, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     return meta_chmod_opened(fd < 0 ? -errno : fd, mode, e);
+}
+
+/* The times of a utimensat() that changes the second one only. */
+struct meta_times {
+    struct timespec t[2];
+};
+
+static struct meta_times meta_times_of(int64_t ms) {
+    int64_t rest = ms % 1000; /* negative before 1970 */
+    struct timespec t = {.tv_sec = (time_t)(ms / 1000 - (rest < 0)),
+                         .tv_nsec = (long)(rest + (rest < 0 ? 1000 : 0)) * 1000000};
+    return (struct meta_times){{{.tv_nsec = UTIME_OMIT}, t}};
+}
+
+/* Sets the times of what an O_PATH descriptor refers to, also of a link. 0 or -errno. */
+static int meta_utime_fd(int fd, const struct timespec t[2]) {
+    if (utimensat(fd, "", t, AT_EMPTY_PATH) == 0)
+        return 0;
+    if (errno != EINVAL) /* a kernel before 5.8 does not know the flag */
+        return -errno;
+    char path[FS_FD_PATH_SIZE];
+    fs_fd_path(path, fd);
+    if (utimensat(AT_FDCWD, path, t, 0) == 0)
+        return 0;
+    return errno == ENOENT ? -EOPNOTSUPP : -errno; /* no /proc */
+}
+
+int fs_meta_set_times_at(const struct fs_place *p, int64_t modified_ms, struct err *e) {
+    const struct meta_times times = meta_times_of(modified_ms);
+    struct stat st;
+    if (p->mode == 0)
+        return fs_fail(e, ENOENT);
+    _cleanup_close_ int fd = meta_open_place(p);
+    if (fd < 0)
+        return fs_fail(e, -fd);
+    if (fstat(fd, &st) < 0)
+        return fs_fail(e, errno);
+    if (((st.st_mode ^ p->mode) & S_IFMT) != 0)
+        return fs_fail(e, ESTALE);
+    return fs_fail_check(e, meta_utime_fd(fd, times.t));
+}
+
+int fs_meta_set_times(const char *path, int64_t modified_ms, bool follow, struct err *e) {
+    const struct meta_times times = meta_times_of(modified_ms);
+    if (follow)
+        return utimensat(AT_FDCWD, path, times.t, 0) < 0 ? fs_fail(e, errno) : 0;
+    _cleanup_close_ int dir = -1;
+    const char *leaf;
+    int r = meta_open_parent(path, &dir, &leaf, e);
+    if (r < 0)
+        return r;
+    return utimensat(dir, leaf, times.t, AT_SYMLINK_NOFOLLOW) < 0 ? fs_fail(e, errno) : 0;
 }

@@ -41,3 +41,14 @@ MUST_CHECK int fs_meta_set_permissions(const char *path, mode_t mode, bool follo
 
 /* Like fs_meta_set_permissions() at a place. 0 or -errno with e set. */
 MUST_CHECK int fs_meta_set_permissions_at(const struct fs_place *p, mode_t mode, struct err *e);
+
+/*
+ * fs/setTimes (extension): the time of the last modification, in ms since 1970, as near as the file
+ * system can keep it; the access time stays. In no-follow mode a link as the last component gets
+ * the time itself. 0 or -errno with e set.
+ */
+MUST_CHECK int fs_meta_set_times(const char *path, int64_t modified_ms, bool follow, struct err *e);
+
+/* Like fs_meta_set_times() of the object at a place; ESTALE: another kind of object has come there.
+ * 0 or -errno with e set. */
+MUST_CHECK int fs_meta_set_times_at(const struct fs_place *p, int64_t modified_ms, struct err *e);

@@ -138,6 +138,10 @@ static int jsondec_scalar(const struct jsondec_field *f, const struct json_node 
         if (r == 0)
             *(uint16_t *)out = (uint16_t)u;
         return r;
+    case JSONDEC_I64:
+        if (v->type != JSON_NUMBER)
+            return jsondec_type_error(v, expected ? expected : "i64", e);
+        return json_i64(v, out) < 0 ? err_set(e, ERR_INVALID_PARAMS, "invalid number") : 0;
     case JSONDEC_NODE:
     case JSONDEC_SEQ:
     case JSONDEC_STRS:
@@ -164,7 +168,8 @@ static int jsondec_value(const struct jsondec_field *f, const struct json_node *
     case JSONDEC_BOOL:
     case JSONDEC_U64:
     case JSONDEC_USIZE:
-    case JSONDEC_U16: return jsondec_scalar(f, v, out, e);
+    case JSONDEC_U16:
+    case JSONDEC_I64: return jsondec_scalar(f, v, out, e);
     }
     if (r == 0)
         *(const struct json_node **)out = v;

@@ -15,6 +15,7 @@ enum jsondec_kind {
     JSONDEC_U64,    /* uint64_t, "u64" in texts */
     JSONDEC_USIZE,  /* uint64_t, "usize" in texts */
     JSONDEC_U16,    /* uint16_t, "u16" in texts */
+    JSONDEC_I64,    /* int64_t, "i64" in texts */
     JSONDEC_NODE,   /* const struct json_node *: any value, as it is */
     JSONDEC_SEQ,    /* const struct json_node *: an array */
     JSONDEC_STRS,   /* const struct json_node *: an array of strings (elements checked) */

@@ -15,7 +15,7 @@ METHODS = {
     "createDirectory": {}, "getMetadata": {}, "canonicalize": {}, "readDirectory": {},
     "walk": {"options": {"maxDepth": 1, "maxDirectories": 1, "maxEntries": 1,
                          "followDirectorySymlinks": False}},
-    "remove": {}, "setPermissions": {"mode": 0o644},
+    "remove": {}, "setPermissions": {"mode": 0o644}, "setTimes": {"modifiedAtMs": 0},
 }
 TWO_PATHS = {"copy": {"recursive": False}, "rename": {}}
 HANDLES = {"readBlock": {"handleId": "h", "offset": 0, "len": 1},
@@ -104,7 +104,7 @@ def test_paths_that_are_no_strings(client, method):
     ("createDirectory", "followSymlinks", True), ("createDirectory", "recursive", True),
     ("getMetadata", "followSymlinks", True), ("remove", "followSymlinks", True),
     ("remove", "recursive", True), ("remove", "force", True), ("copy", "recursive", False),
-    ("setPermissions", "followSymlinks", True)])
+    ("setPermissions", "followSymlinks", True), ("setTimes", "followSymlinks", True)])
 def test_booleans(client, place, method, field, optional):
     params = minimal(method, uri(place / "missing" / "x"))
     for value in (0, 1, "true", [], {}, 1.0):

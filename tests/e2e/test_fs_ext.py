@@ -17,7 +17,7 @@ from harness.ws import Closed
 SEED = int(os.environ.get("E2E_SEED", "4"))
 LIMIT = 512 * MIB
 ALWAYS = ["fsWatchMissing", "fileWriteStreaming", "fsRename", "fsSetPermissions", "fsMetadataMode",
-          "fsWatch", "fsAtomicWrite", "fsReadMaxBytes", "fsOpenUpdate"]
+          "fsWatch", "fsAtomicWrite", "fsReadMaxBytes", "fsOpenUpdate", "fsTimes"]
 
 
 # Capabilities.

@@ -1,4 +1,4 @@
-"""fs/getMetadata, fs/canonicalize, fs/setPermissions."""
+"""fs/getMetadata, fs/canonicalize, fs/setPermissions, fs/setTimes."""
 
 import os
 import socket
@@ -340,3 +340,85 @@ def test_set_permissions_races_for_the_last_link(files, place):
         for _ in range(400):
             files.outcome("setPermissions", place / "f", mode=0o644, followSymlinks=False)
     assert stat.S_IMODE((place / "outside").stat().st_mode) == 0o600
+
+
+# Times (an extension).
+
+@pytest.mark.parametrize("ms", [0, 1, 999, 1000, -1, -1000, -1001, 1_700_000_000_123, 2**31 * 1000])
+def test_set_times(files, tree, ms):
+    for follow in (True, False):
+        for name in ("file", "dir", "fifo"):
+            os.utime(tree / name, ns=(123456789, 5))
+            files.set_times(tree / name, ms, followSymlinks=follow)
+            after = (tree / name).stat()
+            assert (after.st_mtime_ns, after.st_atime_ns) == (ms * 1000000, 123456789)
+            shown = max(ms, 0) if follow else ms
+            assert files.metadata(tree / name, followSymlinks=follow)["modifiedAtMs"] == shown
+
+
+@pytest.mark.parametrize("ms", [-2**63, 2**63 - 1])
+def test_set_times_to_the_ends(files, tree, ms):
+    """The file system takes the nearest time that it knows."""
+    files.set_times(tree / "file", ms)
+    assert ((tree / "file").stat().st_mtime > 2**31 - 2) == (ms > 0)
+
+
+@pytest.mark.parametrize("text", ["1.5", "1e3", "9223372036854775808", "-9223372036854775809",
+                                  "null", '"5"', "true", "[]", "{}"])
+def test_set_times_of_no_number(client, tree, text):
+    before = (tree / "file").stat().st_mtime_ns
+    client.send_raw('{"id":704,"method":"fs/setTimes","params":{"path":"%s","modifiedAtMs":%s}}'
+                    % (uri(tree / "file"), text))
+    assert client.answer(704)["error"]["code"] == -32602
+    assert (tree / "file").stat().st_mtime_ns == before
+
+
+# With links followed, and without.
+TIMES = {**REFUSED, "link": (DONE, DONE), "dangling": (os_error(2), DONE),
+         "loop": (os_error(40), DONE)}
+
+
+@pytest.mark.parametrize("name", TIMES, ids=lambda n: n[:20])
+def test_set_times_of_odd_paths(files, tree, name):
+    for expected, follow in zip(TIMES[name], (True, False)):
+        os.utime(tree / "file", ns=(7, 7))
+        assert files.outcome("setTimes", tree / name, modifiedAtMs=2000, followSymlinks=follow) \
+            == expected
+        followed = follow and name == "link"
+        assert (tree / "file").stat().st_mtime_ns == (2000000000 if followed else 7)
+        if expected == DONE and not follow:
+            assert (tree / name).lstat().st_mtime_ns == 2000000000
+
+
+def test_set_times_without_permission(plain_files, place):
+    (place / "f").touch()
+    (place / "f").chmod(0o666)
+    for follow in (True, False):
+        assert plain_files.error("setTimes", place / "f", modifiedAtMs=0,
+                                 followSymlinks=follow) == os_error(1)
+
+
+def test_set_times_on_a_read_only_disk(files, mounts, tree):
+    target = mounts.read_only(tree / "dir")
+    for follow in (True, False):
+        assert files.error("setTimes", target / "inner", modifiedAtMs=0,
+                           followSymlinks=follow) == os_error(30)
+
+
+def test_set_times_races_for_a_link(files, place):
+    (place / "dir").mkdir()
+    (place / "dir" / "f").touch()
+    (place / "outside").mkdir()
+    (place / "outside" / "f").touch()
+    before = (place / "outside" / "f").stat().st_mtime_ns
+    (place / "lure").symlink_to("outside")
+    (place / "g").touch()
+    (place / "bait").symlink_to("outside/f")
+    def step(_):
+        exchange(place / "dir", place / "lure")
+        exchange(place / "g", place / "bait")
+    with Meddler(step):
+        for _ in range(300):
+            files.outcome("setTimes", place / "dir" / "f", modifiedAtMs=0, followSymlinks=False)
+            files.set_times(place / "g", 0, followSymlinks=False)
+    assert (place / "outside" / "f").stat().st_mtime_ns == before

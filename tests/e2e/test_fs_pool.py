@@ -136,9 +136,15 @@ def set_permissions(files, faultfs):
     return files.send("setPermissions", path, mode=0o600), {}
 
 
+@stuck_in("utimens")
+def set_times(files, faultfs):
+    path = faultfs.file("hang-utimens")
+    return files.send("setTimes", path, modifiedAtMs=1000), {}
+
+
 WAYS = [read_open, read_read, open_handle, read_block, write_block, close_handle, write_file,
         create_file, metadata, canonicalize, make_directory, list_directory, walk, remove, copy,
-        rename, set_permissions]
+        rename, set_permissions, set_times]
 
 
 def get_stuck(way, files, faultfs):

@@ -13,7 +13,7 @@ READ = {"type": "read-only"}
 FILE_CALLS = {
     "fs/readFile": {}, "fs/open": {"handleId": "h"}, "fs/getMetadata": {}, "fs/canonicalize": {},
     "fs/readDirectory": {}, "fs/writeFile": {"dataBase64": "eA=="}, "fs/createDirectory": {},
-    "fs/remove": {}, "fs/setPermissions": {"mode": 0o600},
+    "fs/remove": {}, "fs/setPermissions": {"mode": 0o600}, "fs/setTimes": {"modifiedAtMs": 0},
     "fs/walk": {"options": {"maxDepth": 1, "maxDirectories": 1, "maxEntries": 1,
                             "followDirectorySymlinks": False}},
 }
@@ -35,7 +35,8 @@ def test_policy_of_a_file_call(place):
     """Reads go on, nothing is written."""
     path = place.put("ws/file")
     for method, more in {"fs/writeFile": {"dataBase64": "eA=="}, "fs/remove": {},
-                         "fs/setPermissions": {"mode": 0o600}}.items():
+                         "fs/setPermissions": {"mode": 0o600},
+                         "fs/setTimes": {"modifiedAtMs": 0}}.items():
         code, text = place.client.error(method, {"path": uri(path), **more, "sandboxPolicy": READ})
         assert code == -32603 and READ_ONLY in text, (method, text)
     made = {"path": uri(place.path("ws/new")), "recursive": False, "sandboxPolicy": READ}

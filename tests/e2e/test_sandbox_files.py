@@ -188,11 +188,39 @@ def test_protected_names(world):
     for error in (calls.error("remove", ws / ".git"), calls.error("remove", ws),
                   calls.rename_error(ws / ".git", ws / "git"),
                   calls.error("setPermissions", ws / ".git/config", mode=0o600),
-                  calls.error("setPermissions", ws / ".git", mode=0o700)):
+                  calls.error("setPermissions", ws / ".git", mode=0o700),
+                  calls.error("setTimes", ws / ".git/config", modifiedAtMs=0),
+                  calls.error("setTimes", ws / ".git", modifiedAtMs=0, followSymlinks=False)):
         assert error in (READ_ONLY, BUSY)
     assert world.left() == [".git"]
     assert (ws / ".git/config").read_text() == "C" and (ws / "f").read_text() == "F"
     calls.mkdir(ws / "sub/.git")
+
+
+def test_set_times(world):
+    """What may be written may get another time."""
+    ws, out = world.ws, world.base / "out"
+    before = (out / "f").stat().st_mtime_ns
+    world.put("ws/a.env", "SECRET")
+    calls = Calls(world, R, PR, "d ws/deny", f"d glob:{ws}/**/*.env")
+    for follow in (True, False):
+        calls.set_times(ws / "f", 1234567, followSymlinks=follow)
+        assert (ws / "f").stat().st_mtime_ns == 1234567000000
+        calls.set_times(ws / "sub", -1, followSymlinks=follow)
+        assert (ws / "sub").stat().st_mtime_ns == -1000000
+        for path, expected in ((out / "f", READ_ONLY), (out, READ_ONLY), (ws / "deny/s", DENIED),
+                               (ws / "deny", DENIED), (ws / "a.env", DENIED), (ws / "no", NO_FILE),
+                               (ws / ".git/config", READ_ONLY), (ws / ".codex", READ_ONLY)):
+            assert calls.outcome("setTimes", path, modifiedAtMs=0, followSymlinks=follow) \
+                == expected, path
+    assert calls.error("setTimes", ws / "link", modifiedAtMs=0) == READ_ONLY
+    assert calls.error("setTimes", ws / "dlink/f", modifiedAtMs=0) == READ_ONLY
+    calls.set_times(ws / "link", 5000, followSymlinks=False)
+    assert (ws / "link").lstat().st_mtime_ns == 5000000000
+    assert (out / "f").stat().st_mtime_ns == before
+    for calls, expected in ((Calls(world, *RO), READ_ONLY), (Calls(world, *MIN), NO_FILE)):
+        assert calls.error("setTimes", out / "f", modifiedAtMs=0) == expected
+    assert (out / "f").stat().st_mtime_ns == before
 
 
 def test_protected_name_in_a_copied_tree(world):

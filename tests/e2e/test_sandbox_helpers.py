@@ -279,8 +279,10 @@ def test_swapped_links(mine, place):
                 calls.outcome("writeFile", place.ws / name / f"n{i}", dataBase64=b64("x"))
                 calls.outcome("remove", place.ws / name / f"n{i}", recursive=True)
                 calls.outcome("setPermissions", place.ws / name / "f", mode=0o600)
+                calls.outcome("setTimes", place.ws / name / "f", modifiedAtMs=1000)
     assert sorted(p.name for p in (place.base / "out").iterdir()) == ["f"]
     assert (place.base / "out/f").stat().st_mode & 0o777 == 0o644
+    assert (place.base / "out/f").stat().st_mtime > 1
 
 
 # A file system that hangs, and helpers that die.

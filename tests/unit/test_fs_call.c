@@ -20,6 +20,7 @@ static const struct fs_call full = {
     .max_directories = UINT64_MAX,
     .max_entries = 3,
     .mode = 07777,
+    .modified_ms = INT64_MIN,
 };
 
 static void test_round_trip(void **state) {
@@ -36,6 +37,7 @@ static void test_round_trip(void **state) {
     assert_false(c.recursive || c.replace || c.follow_directory_links);
     assert_true(c.max_depth == 1 && c.max_directories == UINT64_MAX && c.max_entries == 3);
     assert_int_equal(c.mode, 07777);
+    assert_true(c.modified_ms == INT64_MIN);
 }
 
 /* Every shorter text, and one with more behind it, is refused. */

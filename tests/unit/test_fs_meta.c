@@ -324,6 +324,86 @@ static void chmods_the_root(void **state) {
     in_child(root_of_a_tree);
 }
 
+/* -- times -- */
+
+static void expect_time(const char *path, int64_t sec, long nsec) {
+    struct stat st;
+    assert_int_equal(lstat(path, &st), 0);
+    assert_true(st.st_mtim.tv_sec == sec && st.st_mtim.tv_nsec == nsec);
+}
+
+static void sets_times(void **state) {
+    (void)state;
+    make_tree();
+    struct err e = ERR_INIT;
+    const struct timespec old[2] = {{.tv_sec = 77, .tv_nsec = 5}, {.tv_sec = 1}};
+    for (int follow = 0; follow <= 1; follow++) {
+        static const struct {
+            int64_t ms, sec;
+            long nsec;
+        } table[] = {{0, 0, 0},
+                     {1, 0, 1000000},
+                     {1999, 1, 999000000},
+                     {-1, -1, 999000000},
+                     {-1000, -1, 0},
+                     {-1001, -2, 999000000},
+                     {4000000000000, 4000000000, 0}};
+        for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+            assert_int_equal(utimensat(AT_FDCWD, at("dir/file"), old, 0), 0);
+            assert_int_equal(fs_meta_set_times(at("dir/file"), table[i].ms, follow, &e), 0);
+            expect_time(at("dir/file"), table[i].sec, table[i].nsec);
+            struct stat st = stat_of(at("dir/file"));
+            assert_true(st.st_atim.tv_sec == 77 && st.st_atim.tv_nsec == 5);
+        }
+        assert_int_equal(fs_meta_set_times(at("dir"), 3000, follow, &e), 0);
+        expect_time(at("dir"), 3, 0);
+        FAILS_OS(fs_meta_set_times(at("nothing"), 0, follow, &e), &e, -32004, ENOENT);
+        FAILS_OS(fs_meta_set_times(at("file/x"), 0, follow, &e), &e, -32603, ENOTDIR);
+        assert_int_equal(fs_meta_set_times(at("file"), INT64_MAX, follow, &e), 0);
+        assert_int_equal(fs_meta_set_times(at("file"), INT64_MIN, follow, &e), 0);
+    }
+}
+
+static void sets_times_of_links(void **state) {
+    (void)state;
+    make_tree();
+    struct err e = ERR_INIT;
+    assert_int_equal(fs_meta_set_times(at("flink"), 1000, true, &e), 0);
+    expect_time(at("file"), 1, 0);
+    static const char *const names[] = {"flink", "dlink", "dangling", "loop"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        assert_int_equal(fs_meta_set_times(at(names[i]), 2000, false, &e), 0);
+        expect_time(at(names[i]), 2, 0);
+    }
+    expect_time(at("file"), 1, 0);
+    FAILS_OS(fs_meta_set_times(at("dangling"), 0, true, &e), &e, -32004, ENOENT);
+    FAILS_OS(fs_meta_set_times(at("loop"), 0, true, &e), &e, -32603, ELOOP);
+    FAILS_OS(fs_meta_set_times(at("dlink/file"), 0, false, &e), &e, -32603, ENOTDIR);
+}
+
+/* A place: what it decided on gets the time, and nothing else that has its name by then. */
+static void sets_times_at_places(void **state) {
+    (void)state;
+    make_tree();
+    struct err e = ERR_INIT;
+    struct fs_place p = FS_PLACE_INIT;
+    strcpy(p.path, at("file"));
+    assert_int_equal(fs_place_fill(&p, false), 0);
+    assert_int_equal(fs_meta_set_times_at(&p, 5000, &e), 0);
+    expect_time(at("file"), 5, 0);
+    assert_int_equal(rename(at("flink"), at("file")), 0);
+    FAILS_OS(fs_meta_set_times_at(&p, 6000, &e), &e, -32603, ESTALE);
+    strcpy(p.path, at("dangling"));
+    assert_int_equal(fs_place_fill(&p, false), 0);
+    assert_int_equal(fs_meta_set_times_at(&p, 7000, &e), 0);
+    expect_time(at("dangling"), 7, 0);
+    strcpy(p.path, at("nothing"));
+    assert_int_equal(fs_place_fill(&p, false), 0);
+    make_file("nothing", "");
+    FAILS_OS(fs_meta_set_times_at(&p, 0, &e), &e, -32004, ENOENT);
+    fs_place_fini(&p);
+}
+
 /* -- as a plain user, and where calls are forbidden -- */
 
 static int plain_user(void) {
@@ -338,6 +418,9 @@ static int plain_user(void) {
                  EPERM);
         CHECK_OS(fs_meta_set_permissions(at("closed/file"), 0666, follow, &e), &e, -32600, EACCES);
         CHECK(fs_meta_set_permissions(at("theirs"), 0600, follow, &e) == 0);
+        CHECK_OS(fs_meta_set_times(at("search/private"), 0, follow, &e), &e, -32600, EPERM);
+        CHECK_OS(fs_meta_set_times(at("closed/file"), 0, follow, &e), &e, -32600, EACCES);
+        CHECK(fs_meta_set_times(at("theirs"), 0, follow, &e) == 0);
     }
     b.len = 0;
     CHECK_OS(json_real(at("closed/file"), &b, &e), &e, -32600, EACCES);
@@ -413,12 +496,21 @@ static void forbidden_calls(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        scratch_test(kinds),           scratch_test(links),
-        scratch_test(errors),          scratch_test(times),
-        scratch_test(modes),           scratch_test(quick_answers_are_the_same),
-        scratch_test(real_names),      scratch_test(real_name_like_a_drive),
-        scratch_test(chmods),          scratch_test(chmods_and_links),
-        scratch_test(chmods_the_root), scratch_test(permissions),
+        scratch_test(kinds),
+        scratch_test(links),
+        scratch_test(errors),
+        scratch_test(times),
+        scratch_test(modes),
+        scratch_test(quick_answers_are_the_same),
+        scratch_test(real_names),
+        scratch_test(real_name_like_a_drive),
+        scratch_test(chmods),
+        scratch_test(chmods_and_links),
+        scratch_test(chmods_the_root),
+        scratch_test(sets_times),
+        scratch_test(sets_times_of_links),
+        scratch_test(sets_times_at_places),
+        scratch_test(permissions),
         scratch_test(forbidden_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,7 +22,8 @@ CALLS = [("readFile", {"path": "file:///etc/hostname"}), ("open",
          ("watchMissing", {"watchId": 1, "missing": []})]
 UNKNOWN = ["unwatchMissing", "move", "symlink", "search", "stat", "exists", "chmod", "append",
            "truncate", "readLink", "missingChanged", "glob", "flush", "sync", "discover", "join",
-           "parent", "", "readfile", "ReadFile", "rename", "watch", "unwatch", "setPermissions"]
+           "parent", "", "readfile", "ReadFile", "rename", "watch", "unwatch", "setPermissions",
+           "setTimes"]
 
 
 @case("before initialize")

@@ -107,6 +107,9 @@ class Files:
     def chmod(self, path, mode, **params):
         self._done("setPermissions", path, {"mode": mode, **params})
 
+    def set_times(self, path, modified, **params):
+        self._done("setTimes", path, {"modifiedAtMs": modified, **params})
+
     def metadata(self, path, **params):
         result = self.call("getMetadata", path, **params)
         assert {k: type(v) for k, v in result.items()} == METADATA, result
