@@ -57,7 +57,7 @@ static int envinfo_put_capabilities(struct server *s) {
                     ",\"capabilities\":{\"fsWatchMissing\":true,\"fileWriteStreaming\":true,"
                     "\"fsRename\":true,\"fsSetPermissions\":true,\"fsMetadataMode\":true,"
                     "\"fsWatch\":true,\"fsAtomicWrite\":true,\"fsReadMaxBytes\":true,"
-                    "\"fsOpenUpdate\":true,\"fsTimes\":true,"
+                    "\"fsOpenUpdate\":true,\"fsTimes\":true,\"fsLinks\":true,"
                     "\"httpFiles\":%s,\"processCloseStdin\":true,\"processResize\":true,"
                     "\"processStartSize\":true,\"processWait\":true,\"processSnapshot\":true,"
                     "\"processList\":true,\"processTerminateModes\":true,"

@@ -165,6 +165,8 @@ const struct rpc_method methods_table[] = {
     FS_METHOD("fs/rename", NULL, false, rename, fs_ops_run, NULL),
     FS_METHOD("fs/setPermissions", NULL, false, set_permissions, fs_ops_run, NULL),
     FS_METHOD("fs/setTimes", NULL, false, set_times, fs_ops_run, NULL),
+    FS_METHOD("fs/readLink", NULL, false, read_link, fs_ops_run, NULL),
+    FS_METHOD("fs/symlink", NULL, false, symlink, fs_ops_run, NULL),
     {"fs/watch", "filesystem", NULL, false, fs_watch_api_decode, fs_watch_api_run, NULL, NULL},
     {"fs/unwatch", "filesystem", NULL, false, fs_watch_api_end_decode, fs_watch_api_end_run, NULL,
      NULL},

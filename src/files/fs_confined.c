@@ -41,6 +41,8 @@ int fs_confined_init(struct fs_confined *x, struct rpc_call *c, const struct fs_
         .recursive = p->recursive,
         .force = p->force,
         .replace = p->replace,
+        .target = p->target_bytes,
+        .links = p->walk.links,
         .follow_directory_links = p->walk.follow_directory_links,
         .prune_hidden = p->walk.prune_hidden,
         .max_depth = p->walk.max_depth,

@@ -1,7 +1,10 @@
 #include "files/fs_json.h"
 
 #include "base/uri.h"
+#include "base/utf8.h"
 #include "fs/fs_walk.h"
+#include "fs/fs_link.h"
+#include "json/base64.h"
 #include "json/jsonw.h"
 
 #include <errno.h>
@@ -52,6 +55,31 @@ int fs_json_handle(struct buf *b, struct str id) {
     return json_end(b, b->len, json_string(b, "{\"handleId\":", id, "}"));
 }
 
+/* The members of a target: a text for readers, and its bytes if these are no text. */
+static int json_target(struct buf *b, struct str target) {
+    if (utf8_valid(target.p, target.n))
+        return json_string(b, "\"target\":", target, "");
+    _cleanup_buf_ struct buf lossy = BUF_INIT(3 * target.n);
+    int r = fs_put_lossy(&lossy, target);
+    if (r == 0)
+        r = json_string(b, "\"target\":", buf_str(&lossy), ",\"targetBase64\":\"");
+    size_t n = base64_encoded_len(target.n);
+    if (r == 0)
+        r = buf_reserve(b, n + 1);
+    if (r < 0)
+        return r;
+    b->len += base64_encode(b->p + b->len, target.p, target.n);
+    return buf_putc(b, '"');
+}
+
+int fs_json_target(struct buf *b, struct str target) {
+    size_t len = b->len;
+    int r = buf_putc(b, '{');
+    if (r == 0)
+        r = json_target(b, target);
+    return json_end(b, len, r < 0 ? r : buf_putc(b, '}'));
+}
+
 int fs_json_changes(struct buf *b, struct str id, const struct fs_watch *w) {
     size_t len = b->len;
     int r = json_string(b, "{\"method\":\"fs/changed\",\"params\":{\"watchId\":", id,
@@ -91,6 +119,17 @@ static int json_item(struct buf *b, bool first, struct str head, struct str name
     return 0;
 }
 
+/* Appends a link with its target, if that may be told. */
+static int json_link(struct buf *b, bool first, const struct fs_item *item) {
+    const struct str head = STR_LIT("{\"path\":"), kind = STR_LIT(",\"kind\":\"symlink\"");
+    int r = json_item(b, first, head, item->name, kind);
+    if (r == 0 && item->message.n > 0)
+        r = buf_putc(b, ',');
+    if (r == 0 && item->message.n > 0)
+        r = json_target(b, item->message);
+    return r < 0 ? r : buf_putc(b, '}');
+}
+
 int fs_json_list_put(void *arg, const struct fs_item *item) {
     static const struct str heads[] = {STR_LIT("{\"fileName\":"), STR_LIT("{\"path\":")};
     static const struct str tails[2][FS_ITEM_DIR + 1] = {
@@ -105,6 +144,8 @@ int fs_json_list_put(void *arg, const struct fs_item *item) {
         l->truncated = true;
         return 0;
     }
+    if (item->kind == FS_ITEM_LINK)
+        return json_link(l->out, l->out->len == l->start, item);
     if (item->kind != FS_ITEM_ERROR)
         return json_item(l->out, l->out->len == l->start, heads[l->walk], item->name,
                          tails[l->walk][item->kind]);
@@ -146,6 +187,10 @@ int fs_json_call(struct buf *b, enum fs_call_op op, struct str bytes) {
     if (op == FS_CALL_CANONICALIZE) {
         bool path = bytes.n > 0 && bytes.p[0] == '/' && !str_has_nul(bytes);
         return path ? fs_json_path(b, bytes) : -EINVAL;
+    }
+    if (op == FS_CALL_READ_LINK) {
+        bool target = bytes.n > 0 && bytes.n <= FS_LINK_TARGET_MAX && !str_has_nul(bytes);
+        return target ? fs_json_target(b, bytes) : -EINVAL;
     }
     struct fs_meta m;
     if (op != FS_CALL_METADATA)

@@ -15,6 +15,9 @@ MUST_CHECK int fs_json_meta(struct buf *b, const struct fs_meta *m);
 /* fs/canonicalize, fs/watch: the URI of a native path. */
 MUST_CHECK int fs_json_path(struct buf *b, struct str path);
 
+/* fs/readLink: a target, any bytes but NUL. */
+MUST_CHECK int fs_json_target(struct buf *b, struct str target);
+
 /* fs/open. */
 MUST_CHECK int fs_json_handle(struct buf *b, struct str id);
 

@@ -2,6 +2,7 @@
 #include "base/uri.h"
 #include "fs/fs_copy.h"
 #include "fs/fs_dir.h"
+#include "fs/fs_link.h"
 #include "fs/fs_meta.h"
 #include "fs/fs_mkdir.h"
 #include "fs/fs_remove.h"
@@ -145,22 +146,37 @@ static int op_set_times(struct fs_job *j) {
     return fs_meta_set_times(p->path.native, p->modified_ms, p->follow, &j->err);
 }
 
+static int op_read_link(struct fs_job *j) {
+    struct op *op = op_of(j);
+    struct fs_link link;
+    int r = fs_link_read(op->params.path.native, &link, &j->err);
+    return r < 0 ? r : fs_json_target(&op->result, (struct str){link.target, link.n});
+}
+
+static int op_symlink(struct fs_job *j) {
+    const struct fs_params *p = &op_of(j)->params;
+    return fs_link_make(p->path.native, p->target_bytes, &j->err);
+}
+
 static const struct {
     int (*work)(struct fs_job *j);
     const char *method; /* of a call that changes something, for the audit log; else NULL */
+    bool nofollow;      /* a link that the path ends in is never followed */
 } op_table[FS_CALL_OPS] = {
-    [FS_CALL_WRITE] = {op_write_file, "fs/writeFile"},
-    [FS_CALL_WRITE_NEW] = {op_write_file, "fs/writeFile"},
-    [FS_CALL_MKDIR] = {op_mkdir, "fs/createDirectory"},
-    [FS_CALL_METADATA] = {op_get_metadata, NULL},
-    [FS_CALL_CANONICALIZE] = {op_canonicalize, NULL},
-    [FS_CALL_LIST] = {op_list, NULL},
-    [FS_CALL_WALK] = {op_list, NULL},
-    [FS_CALL_REMOVE] = {op_remove, "fs/remove"},
-    [FS_CALL_COPY] = {op_copy, "fs/copy"},
-    [FS_CALL_RENAME] = {op_rename, "fs/rename"},
-    [FS_CALL_CHMOD] = {op_set_permissions, "fs/setPermissions"},
-    [FS_CALL_TIMES] = {op_set_times, "fs/setTimes"},
+    [FS_CALL_WRITE] = {op_write_file, "fs/writeFile", false},
+    [FS_CALL_WRITE_NEW] = {op_write_file, "fs/writeFile", false},
+    [FS_CALL_MKDIR] = {op_mkdir, "fs/createDirectory", false},
+    [FS_CALL_METADATA] = {op_get_metadata, NULL, false},
+    [FS_CALL_CANONICALIZE] = {op_canonicalize, NULL, false},
+    [FS_CALL_LIST] = {op_list, NULL, false},
+    [FS_CALL_WALK] = {op_list, NULL, false},
+    [FS_CALL_REMOVE] = {op_remove, "fs/remove", true},
+    [FS_CALL_COPY] = {op_copy, "fs/copy", false},
+    [FS_CALL_RENAME] = {op_rename, "fs/rename", true},
+    [FS_CALL_CHMOD] = {op_set_permissions, "fs/setPermissions", false},
+    [FS_CALL_TIMES] = {op_set_times, "fs/setTimes", false},
+    [FS_CALL_READ_LINK] = {op_read_link, NULL, true},
+    [FS_CALL_SYMLINK] = {op_symlink, "fs/symlink", true},
 };
 
 /* -- the methods -- */
@@ -173,7 +189,7 @@ static void op_take_params(struct op *op, struct fs_params *p) {
     op->params.why = ERR_INIT;
     op->params.walk.path = p->path.native;
     op->params.walk.uri = p->uri.p;
-    p->path.native = p->destination.native = NULL;
+    p->path.native = p->destination.native = p->target_bytes = NULL;
     p->memory = p->uri = BUF_INIT(0);
 }
 
@@ -198,11 +214,12 @@ enum rpc_outcome fs_ops_run(struct rpc_call *c, void *params, struct buf *result
     op->job.bytes = p->memory.cap;
     op->job.target = (struct fs_job_target){
         .path = {p->path.native, p->destination.native},
-        .nofollow = !p->follow || p->op == FS_CALL_REMOVE || p->op == FS_CALL_RENAME,
+        .nofollow = !p->follow || op_table[p->op].nofollow,
     };
     bool data = p->op == FS_CALL_WRITE || p->op == FS_CALL_WRITE_NEW;
+    const char *to = p->op == FS_CALL_SYMLINK ? p->target_bytes : p->destination.native;
     if (method != NULL)
-        op->job.report = file_events_new(c, method, p->path.native, p->destination.native,
+        op->job.report = file_events_new(c, method, p->path.native, to,
                                          data ? (int64_t)p->data.n : FILE_EVENTS_NO_BYTES);
     fs_job_init(&op->job, confined > 0 ? op_confined_work : op_table[p->op].work, op_finish,
                 op_release);

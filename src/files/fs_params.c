@@ -1,6 +1,8 @@
 #include "files/fs_params.h"
 
 #include "base/uri.h"
+#include "fs/fs_link.h"
+#include "json/base64.h"
 #include "process/params.h"
 #include "process/sandbox_members.h"
 
@@ -130,6 +132,7 @@ void fs_params_release(void *params) {
     buf_fini(&p->memory);
     free(p->path.native);
     free(p->destination.native);
+    free(p->target_bytes);
     buf_fini(&p->uri);
     err_fini(&p->why);
     err_fini(&p->bad_data);
@@ -209,7 +212,9 @@ FS_STRUCT(walk_options, "WalkOptions", PARAM(fs_walk, max_depth, "maxDepth", JSO
           PARAM(fs_walk, max_directories, "maxDirectories", JSONDEC_USIZE),
           PARAM(fs_walk, max_entries, "maxEntries", JSONDEC_USIZE),
           PARAM(fs_walk, follow_directory_links, "followDirectorySymlinks", JSONDEC_BOOL),
-          PARAM_OPT(fs_walk, prune_hidden, "pruneHiddenDirectories", JSONDEC_BOOL, 0));
+          PARAM_OPT(fs_walk, prune_hidden, "pruneHiddenDirectories", JSONDEC_BOOL, 0),
+          /* Extension. */
+          PARAM_OPT(fs_walk, links, "links", JSONDEC_BOOL, JSONDEC_NULLABLE));
 FS_STRUCT(walk, "WireFsWalkParams", FS_PATH,
           PARAM_SUB(fs_params, walk, "options", &walk_options_struct, JSONDEC_REQUIRED),
           FS_SANDBOX);
@@ -246,3 +251,45 @@ int fs_params_set_permissions_decode(const struct json_node *params, void *out, 
 FS_STRUCT(set_times, "FsSetTimesParams", FS_PATH,
           PARAM(fs_params, modified_ms, "modifiedAtMs", JSONDEC_I64), FS_FOLLOW, FS_SANDBOX);
 FS_DECODE(set_times, FS_CALL_TIMES)
+
+FS_STRUCT(read_link, "FsReadLinkParams", FS_PATH, FS_SANDBOX);
+FS_DECODE(read_link, FS_CALL_READ_LINK)
+
+FS_STRUCT(symlink, "FsSymlinkParams", FS_PATH,
+          PARAM_HAS(fs_params, target, has_target, "target", JSONDEC_STR, JSONDEC_NULLABLE),
+          PARAM_HAS(fs_params, base64, has_base64, "targetBase64", JSONDEC_STR, JSONDEC_NULLABLE),
+          FS_SANDBOX);
+
+/* Sets p->target to the bytes of targetBase64, decoded in `out`. 0 or -EINVAL with e set. */
+static int params_decode_target(struct fs_params *p, char *out, struct err *e) {
+    ssize_t n = base64_decode(out, p->base64.p, p->base64.n, e);
+    if (n < 0)
+        return (int)n;
+    p->target = (struct str){out, (size_t)n};
+    return 0;
+}
+
+static int params_check_target(struct str target, struct err *e) {
+    if (target.n < 1 || target.n > FS_LINK_TARGET_MAX)
+        return err_set(e, ERR_INVALID_PARAMS, "target must have 1 to %d bytes", FS_LINK_TARGET_MAX);
+    return str_has_nul(target) ? err_set(e, ERR_INVALID_PARAMS, "target contains a NUL byte") : 0;
+}
+
+/* A target that is no text comes as Base64, and that counts. */
+int fs_params_symlink_decode(const struct json_node *params, void *out, struct err *e) {
+    struct fs_params *p = out;
+    char bytes[FS_LINK_TARGET_MAX + 3]; /* as many as the longest allowed Base64 gives, or more */
+    int r = params_decode(&symlink_struct, FS_CALL_SYMLINK, params, out, e);
+    if (r == 0 && !p->has_target && !p->has_base64)
+        r = err_set(e, ERR_INVALID_PARAMS, "missing field `target`");
+    if (r == 0 && p->has_base64 && base64_decoded_max(p->base64.n) > sizeof bytes)
+        r = params_check_target((struct str){NULL, SIZE_MAX}, e);
+    if (r == 0 && p->has_base64)
+        r = params_decode_target(p, bytes, e);
+    if (r == 0)
+        r = params_check_target(p->target, e);
+    if (r == 0 && (p->target_bytes = strndup(p->target.p, p->target.n)) == NULL)
+        r = fs_fail(e, ENOMEM);
+    p->target = (struct str){0};
+    return r;
+}

@@ -22,6 +22,7 @@ struct fs_params {
     bool replace;                      /* fs/rename */
     uint64_t offset, len;
     struct str base64; /* as it came */
+    bool has_base64;   /* fs/symlink */
     struct str data;   /* base64 decoded, in place, in the message */
     struct buf memory; /* owned; holds data after fs_params_keep_data() */
     bool follow, recursive, force, atomic;
@@ -29,6 +30,9 @@ struct fs_params {
     bool has_max_bytes;
     uint64_t mode;       /* fs/setPermissions */
     int64_t modified_ms; /* fs/setTimes */
+    struct str target;   /* fs/symlink: as it came */
+    bool has_target;
+    char *target_bytes; /* owned; fs/symlink: what the link is to hold */
     struct fs_walk walk;
     struct buf uri; /* owned; fs/walk: URI of the path, as the client wrote it */
     const struct json_node *sandbox, *handle_sandbox;
@@ -48,7 +52,8 @@ fs_params_decode fs_params_create_directory_decode, fs_params_get_metadata_decod
 fs_params_decode fs_params_canonicalize_decode, fs_params_read_directory_decode;
 fs_params_decode fs_params_walk_decode, fs_params_remove_decode, fs_params_copy_decode;
 fs_params_decode fs_params_rename_decode, fs_params_set_permissions_decode;
-fs_params_decode fs_params_set_times_decode;
+fs_params_decode fs_params_set_times_decode, fs_params_read_link_decode;
+fs_params_decode fs_params_symlink_decode;
 
 /*
  * Whether a text is a path. 0 or as uri_to_path(); but a path that this host cannot have only sets

@@ -7,11 +7,12 @@
 
 /* -- calls: a magic word, the operation, flags, numbers, texts -- */
 
-#define CALL_FLAGS 6
+#define CALL_FLAGS 7
 
 static uint32_t call_flags(const struct fs_call *c) {
-    const bool flags[CALL_FLAGS] = {
-        c->follow, c->recursive, c->force, c->replace, c->follow_directory_links, c->prune_hidden};
+    const bool flags[CALL_FLAGS] = {c->follow,      c->recursive, c->force,
+                                    c->replace,     c->links,     c->follow_directory_links,
+                                    c->prune_hidden};
     uint32_t v = 0;
     for (size_t i = 0; i < CALL_FLAGS; i++)
         v |= flags[i] ? 1u << i : 0;
@@ -31,14 +32,15 @@ int fs_call_encode(const struct fs_call *c, struct buf *b) {
     codec_put_text(&w, c->path);
     codec_put_text(&w, c->destination);
     codec_put_text(&w, c->uri);
+    codec_put_text(&w, c->target);
     int r = codec_put_end(&w, FS_CALL_BYTES_MAX);
     return r == -ENOBUFS ? -ENAMETOOLONG : r;
 }
 
 static void call_set_flags(struct fs_call *c, uint32_t v) {
-    bool *flags[CALL_FLAGS] = {
-        &c->follow,      &c->recursive, &c->force, &c->replace, &c->follow_directory_links,
-        &c->prune_hidden};
+    bool *flags[CALL_FLAGS] = {&c->follow,      &c->recursive, &c->force,
+                               &c->replace,     &c->links,     &c->follow_directory_links,
+                               &c->prune_hidden};
     for (size_t i = 0; i < CALL_FLAGS; i++)
         *flags[i] = (v & (1u << i)) != 0;
 }
@@ -61,8 +63,10 @@ int fs_call_decode(struct str in, struct fs_call *c) {
     c->path = codec_get_text(&r);
     c->destination = codec_get_text(&r);
     c->uri = codec_get_text(&r);
+    c->target = codec_get_text(&r);
     bool two = c->op == FS_CALL_COPY || c->op == FS_CALL_RENAME;
     r.bad |= !call_is_path(c->path) || (two && !call_is_path(c->destination)) || c->mode > 07777;
+    r.bad |= c->op == FS_CALL_SYMLINK && c->target == NULL;
     return codec_get_end(&r);
 }
 

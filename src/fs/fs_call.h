@@ -30,16 +30,19 @@ enum fs_call_op {
     FS_CALL_RENAME,
     FS_CALL_CHMOD,
     FS_CALL_TIMES,
+    FS_CALL_READ_LINK,
+    FS_CALL_SYMLINK,
 };
-#define FS_CALL_OPS 15
+#define FS_CALL_OPS 17
 
 /* Paths are absolute and normalised; NULL: none. */
 struct fs_call {
     enum fs_call_op op;
     const char *path, *destination;
-    const char *uri; /* FS_CALL_WALK */
+    const char *uri;    /* FS_CALL_WALK */
+    const char *target; /* FS_CALL_SYMLINK: any bytes but NUL */
     bool follow, recursive, force, replace;
-    bool follow_directory_links, prune_hidden;        /* FS_CALL_WALK */
+    bool follow_directory_links, prune_hidden, links; /* FS_CALL_WALK */
     uint64_t max_depth, max_directories, max_entries; /* FS_CALL_WALK */
     uint64_t mode;                                    /* FS_CALL_CHMOD */
     int64_t modified_ms;                              /* FS_CALL_TIMES */
@@ -72,7 +75,8 @@ struct fs_call_access {
 
 /*
  * The outcome: an opened file, or bytes. FS_CALL_METADATA: a struct fs_meta; FS_CALL_CANONICALIZE:
- * the path; FS_CALL_LIST and FS_CALL_WALK: encoded items (fs_item.h); else none.
+ * the path; FS_CALL_READ_LINK: the target; FS_CALL_LIST and FS_CALL_WALK: encoded items
+ * (fs_item.h); else none.
  */
 struct fs_call_result {
     struct buf bytes; /* owned */

@@ -5,6 +5,7 @@
 #include "fs/fs_copy_file.h"
 #include "fs/fs_dir.h"
 #include "fs/fs_file.h"
+#include "fs/fs_link.h"
 #include "fs/fs_meta.h"
 #include "fs/fs_mkdir.h"
 #include "fs/fs_remove.h"
@@ -143,14 +144,32 @@ static int run_list(struct run *run, struct buf *result, struct err *e) {
     return fs_fail(e, r == 0 ? ENOENT : -r);
 }
 
-static int run_walk(const struct fs_call *c, struct buf *result, struct err *e) {
+static int run_read_link(struct run *run, struct buf *result, struct err *e) {
+    const struct fs_call_path p = {.need = FS_READS, .path = run->c->path, .follow = true};
+    struct fs_link link;
+    int r = run_pass(run, p, &run->at, e);
+    if (r < 0)
+        return r;
+    r = fs_link_read_place(&run->at, &link, e);
+    return r < 0 ? r : fs_fail_check(e, buf_put(result, link.target, link.n));
+}
+
+/* Mounts decide what a walk sees; the gate is asked for the targets of links. */
+static int run_walk(struct run *run, struct buf *result, struct err *e) {
+    const struct fs_call *c = run->c;
+    const struct fs_call_path root = {.need = FS_READS, .path = c->path, .follow = true};
+    bool placed = c->links && run->g->pass(run->g->arg, &root, &run->at) == 0;
+    const struct fs_place_check check = {run->g->check, run->g->arg};
     struct fs_walk w = {.path = c->path,
                         .uri = c->uri,
                         .max_depth = c->max_depth,
                         .max_directories = c->max_directories,
                         .max_entries = c->max_entries,
                         .follow_directory_links = c->follow_directory_links,
-                        .prune_hidden = c->prune_hidden};
+                        .prune_hidden = c->prune_hidden,
+                        .links = c->links,
+                        .check = &check,
+                        .at = placed && S_ISDIR(run->at.mode) ? &run->at : NULL};
     const struct fs_sink sink = {fs_item_encode, result};
     return fs_walk(&w, &run_never, &sink, e);
 }
@@ -266,6 +285,13 @@ static int run_times(struct run *run, struct err *e) {
     return r < 0 ? r : fs_meta_set_times_at(&run->at, run->c->modified_ms, e);
 }
 
+/* The target is not looked at: a path through the link is decided on by where it leads. */
+static int run_symlink(struct run *run, struct err *e) {
+    const struct fs_call_path p = {.need = FS_GETS, .path = run->c->path, .follow = true};
+    int r = run_pass(run, p, &run->at, e);
+    return r < 0 ? r : fs_link_make_place(&run->at, run->c->target, e);
+}
+
 static int run_call(struct run *run, struct str data, struct fs_call_result *result,
                     struct err *e) {
     switch (run->c->op) {
@@ -278,12 +304,14 @@ static int run_call(struct run *run, struct str data, struct fs_call_result *res
     case FS_CALL_METADATA: return run_metadata(run, &result->bytes, e);
     case FS_CALL_CANONICALIZE: return run_canonicalize(run, &result->bytes, e);
     case FS_CALL_LIST: return run_list(run, &result->bytes, e);
-    case FS_CALL_WALK: return run_walk(run->c, &result->bytes, e);
+    case FS_CALL_WALK: return run_walk(run, &result->bytes, e);
     case FS_CALL_REMOVE: return run_remove(run, e);
     case FS_CALL_COPY: return run_copy(run, e);
     case FS_CALL_RENAME: return run_rename(run, e);
     case FS_CALL_CHMOD: return run_chmod(run, e);
     case FS_CALL_TIMES: return run_times(run, e);
+    case FS_CALL_READ_LINK: return run_read_link(run, &result->bytes, e);
+    case FS_CALL_SYMLINK: return run_symlink(run, e);
     }
     return fs_fail(e, EINVAL);
 }

@@ -2,10 +2,10 @@
 
 #include "fs/fs_attrs.h"
 #include "fs/fs_file.h"
+#include "fs/fs_link.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 
 /* An open never waits for a peer, and never makes a terminal ours. */
 #define COPY_FLAGS (O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
@@ -120,14 +120,11 @@ int fs_copy_file_regular(const struct fs_copy_file *c, const atomic_bool *stop, 
 }
 
 int fs_copy_file_link(const struct fs_copy_file *c, struct err *e) {
-    char target[PATH_MAX];
-    ssize_t n = readlinkat(c->source_dir, c->source, target, sizeof target);
-    if (n < 0)
-        return fs_fail(e, errno);
-    if ((size_t)n == sizeof target)
-        return fs_fail(e, ENAMETOOLONG);
-    target[n] = '\0';
-    if (symlinkat(target, c->destination_dir, c->destination) < 0)
+    struct fs_link link;
+    int r = fs_link_read_at(c->source_dir, c->source, &link);
+    if (r < 0)
+        return fs_fail(e, -r);
+    if (symlinkat(link.target, c->destination_dir, c->destination) < 0)
         return fs_fail(e, errno);
     return 0;
 }

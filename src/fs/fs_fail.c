@@ -20,6 +20,7 @@ static const struct {
     [FS_FAIL_ROOT] = {ERR_INVALID_REQUEST, EINVAL, "path must name an entry"},
     [FS_FAIL_LINK] = {ERR_INVALID_REQUEST, EINVAL, "path contains a symbolic link"},
     [FS_FAIL_IRREGULAR] = {ERR_INVALID_REQUEST, EINVAL, "path is not a regular file"},
+    [FS_FAIL_NOT_LINK] = {ERR_INVALID_REQUEST, EINVAL, "path is not a symbolic link"},
     [FS_FAIL_MKDIR_ROOT] = {ERR_INTERNAL, EEXIST, "directory already exists"},
     [FS_FAIL_REMOVE_TREE] = {ERR_INTERNAL, EOPNOTSUPP,
                              "recursive no-follow removal is unsupported"},
@@ -42,6 +43,8 @@ static const struct {
                                     FS_WALK_DIRECTORIES_MAX) ", "
                                                              "entries=" FAIL_DIGITS(
                                                                  FS_WALK_ENTRIES_MAX)},
+    [FS_FAIL_WALK_LINKS] = {ERR_INVALID_REQUEST, EINVAL,
+                            "filesystem walk cannot both list and follow links"},
     [FS_FAIL_WATCH_DIRS] = {ERR_INVALID_REQUEST, EINVAL,
                             "at most " FAIL_DIGITS(
                                 FS_WATCH_DIRS_MAX) " directories may be watched per connection"},

@@ -8,6 +8,7 @@ enum fs_fail_why {
     FS_FAIL_ROOT,      /* "/" where an entry of a directory is needed */
     FS_FAIL_LINK,      /* a link in no-follow mode */
     FS_FAIL_IRREGULAR, /* no regular file, in no-follow mode */
+    FS_FAIL_NOT_LINK,  /* no link where one is to be read */
     FS_FAIL_MKDIR_ROOT,
     FS_FAIL_REMOVE_TREE, /* a tree in no-follow mode */
     FS_FAIL_COPY_TREE,   /* a directory, not recursive */
@@ -17,6 +18,7 @@ enum fs_fail_why {
     FS_FAIL_LIST_SIZE,   /* more than FS_RESULT_MAX bytes */
     FS_FAIL_WALK_ZERO,
     FS_FAIL_WALK_LIMITS,
+    FS_FAIL_WALK_LINKS, /* links are to be listed and followed */
     FS_FAIL_WATCH_DIRS, /* more than FS_WATCH_DIRS_MAX */
 };
 

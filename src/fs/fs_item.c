@@ -37,8 +37,11 @@ int fs_item_decode(struct str *bytes, struct fs_item *item) {
     if (head.kind > FS_ITEM_TRUNCATED || item->name.p == NULL)
         return -EINVAL;
     item->message = (struct str){str_take(bytes, head.message), head.message};
-    if (item->message.p == NULL || !utf8_valid(item->name.p, item->name.n) ||
-        !utf8_valid(item->message.p, item->message.n))
+    if (item->message.p == NULL || !utf8_valid(item->name.p, item->name.n))
+        return -EINVAL;
+    bool fits = item->kind == FS_ITEM_LINK ? !str_has_nul(item->message)
+                                           : utf8_valid(item->message.p, item->message.n);
+    if (!fits)
         return -EINVAL;
     return 1;
 }

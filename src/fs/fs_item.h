@@ -10,6 +10,7 @@ enum fs_item_kind {
     FS_ITEM_OTHER, /* no file, no directory */
     FS_ITEM_FILE,
     FS_ITEM_DIR,
+    FS_ITEM_LINK,      /* in a walk that lists links */
     FS_ITEM_ERROR,     /* a walk could not look at `name` */
     FS_ITEM_TRUNCATED, /* the last item of a walk that left something out; no texts */
 };
@@ -17,7 +18,8 @@ enum fs_item_kind {
 struct fs_item {
     enum fs_item_kind kind;
     struct str name;    /* borrowed, UTF-8: the name in its directory; in a walk the URI */
-    struct str message; /* borrowed, UTF-8; FS_ITEM_ERROR */
+    struct str message; /* borrowed; FS_ITEM_ERROR: a text, UTF-8; FS_ITEM_LINK: the target, any
+                           bytes but NUL; empty: not to be told */
 };
 
 struct fs_sink {

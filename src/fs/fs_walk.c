@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/hash.h"
 #include "base/uri.h"
+#include "fs/fs_link.h"
 #include "fs/fs_walk_names.h"
 
 #include <errno.h>
@@ -248,6 +249,9 @@ static bool walk_too_long(const struct walk *w, size_t n) {
 /* The kind of a link in the directory at hand. 0 or -errno. */
 static int walk_link_kind(const struct walk *w, const char *name, enum walk_kind *kind) {
     struct stat st;
+    *kind = WALK_LINK;
+    if (w->args->links)
+        return 0;
     if (fstatat(w->list.fd, name, &st, 0) < 0)
         return -errno;
     bool follow = w->args->follow_directory_links;
@@ -255,11 +259,13 @@ static int walk_link_kind(const struct walk *w, const char *name, enum walk_kind
     return 0;
 }
 
-/* Adds an entry to the names, but no link that leads nowhere. */
+/* Adds an entry to the names; unless links are listed, no link that leads nowhere. */
 static int walk_add_name(struct walk *w, const struct fs_entry *entry) {
     enum walk_kind kind = walk_kind_of(entry->type);
-    if (entry->type == DT_LNK &&
-        (walk_too_long(w, entry->n) || walk_link_kind(w, entry->name, &kind) < 0))
+    if (entry->type == DT_LNK && w->args->links)
+        kind = WALK_LINK;
+    else if (entry->type == DT_LNK &&
+             (walk_too_long(w, entry->n) || walk_link_kind(w, entry->name, &kind) < 0))
         return 0;
     return fs_walk_names_add(&w->names, (struct str){entry->name, entry->n}, kind);
 }
@@ -289,6 +295,34 @@ static int walk_look(const struct walk *w, const char *name, enum walk_kind *kin
     return S_ISLNK(st.st_mode) ? walk_link_kind(w, name, kind) : 0;
 }
 
+/* Whether the client may know where the link at hand leads. */
+static bool walk_may_tell(struct walk *w, struct str name) {
+    const struct fs_walk *args = w->args;
+    char path[PATH_MAX];
+    if (args->check == NULL)
+        return true;
+    if (args->at == NULL)
+        return false;
+    const char *root = args->at->path[1] != '\0' ? args->at->path : "";
+    const char *below = w->first->path + strlen(args->path);
+    below += *below == '/';
+    int n =
+        snprintf(path, sizeof path, "%s%s%s/%s", root, *below != '\0' ? "/" : "", below, name.p);
+    return n > 0 && (size_t)n < sizeof path &&
+           args->check->ask(args->check->arg, FS_READS, path, S_IFLNK) == 0;
+}
+
+/* Lists a link that was found. */
+static int walk_found_link(struct walk *w, struct str name) {
+    struct fs_link link;
+    if (!walk_may_tell(w, name))
+        return walk_put_entry(w, FS_ITEM_LINK);
+    int r = fs_link_read_at(w->list.fd, name.p, &link);
+    if (r < 0)
+        return walk_put_errno(w, -r);
+    return walk_put(w, FS_ITEM_LINK, buf_str(&w->uri), (struct str){link.target, link.n});
+}
+
 /* Looks at one name of the directory at hand. */
 static int walk_name(struct walk *w, const struct walk_name *item) {
     struct str name = fs_walk_names_str(&w->names, item);
@@ -312,6 +346,8 @@ static int walk_name(struct walk *w, const struct walk_name *item) {
         return walk_put_errno(w, num);
     if (kind == WALK_FILE)
         return walk_put_entry(w, FS_ITEM_FILE);
+    if (kind == WALK_LINK)
+        return walk_found_link(w, name);
     return kind == WALK_OTHER ? 0 : walk_found_dir(w, name, kind == WALK_DIR_LINK);
 }
 
@@ -349,6 +385,8 @@ static int walk_look_at_names(struct walk *w) {
 static int walk_open(const struct walk *w) {
     const char *relative = w->first->path + strlen(w->args->path);
     int nofollow = w->args->follow_directory_links ? 0 : O_NOFOLLOW;
+    if (*relative == '\0' && w->args->at != NULL)
+        return openat(w->args->at->dir, fs_place_name(w->args->at), WALK_FLAGS | O_NOFOLLOW);
     if (*relative == '\0') /* not as "." of itself: that needs search permission */
         return open(w->args->path, WALK_FLAGS | nofollow);
     relative += *relative == '/';
@@ -377,11 +415,22 @@ static int walk_directory(struct walk *w) {
 
 /* -- the walk -- */
 
+/* Starts with the directory at a place. 0 or -errno. */
+static int walk_begin_at(struct walk *w, const struct fs_place *at) {
+    w->root = fs_place_open(at, O_PATH | O_DIRECTORY, 0);
+    if (w->root < 0)
+        return steal_fd(&w->root);
+    int r = buf_putz(&w->path, w->args->path);
+    return r < 0 ? r : walk_enqueue(w, 0, NULL);
+}
+
 /* Starts with the root, if it is a directory; 0, or -errno. */
 static int walk_begin(struct walk *w) {
     const char *path = w->args->path;
     bool follow = w->args->follow_directory_links;
     struct stat st;
+    if (w->args->at != NULL)
+        return walk_begin_at(w, w->args->at);
     if (lstat(path, &st) < 0)
         return -errno;
     bool link = S_ISLNK(st.st_mode);
@@ -413,6 +462,8 @@ static int walk_all(struct walk *w) {
 int fs_walk_check(const struct fs_walk *a, struct err *e) {
     if (a->max_directories == 0 || a->max_entries == 0)
         return fs_fail_as(e, FS_FAIL_WALK_ZERO);
+    if (a->links && a->follow_directory_links)
+        return fs_fail_as(e, FS_FAIL_WALK_LINKS);
     if (a->max_depth <= FS_WALK_DEPTH_MAX && a->max_directories <= FS_WALK_DIRECTORIES_MAX &&
         a->max_entries <= FS_WALK_ENTRIES_MAX)
         return 0;
@@ -435,6 +486,7 @@ int fs_walk(const struct fs_walk *args, const atomic_bool *stop, const struct fs
         .path = BUF_INIT(WALK_PATH_MAX),
     };
     fs_walk_names_init(&w.names);
+    w.names.exact = args->links;
     hash_init(&w.claims);
     r = walk_all(&w);
     util_close_fd(&w.root);

@@ -10,6 +10,7 @@
 
 #include "fs/fs.h"
 #include "fs/fs_item.h"
+#include "fs/fs_place.h"
 
 #define FS_WALK_DEPTH_MAX 64
 #define FS_WALK_DIRECTORIES_MAX 10000
@@ -22,6 +23,18 @@ struct fs_walk {
     const char *uri; /* of path, as the items' URIs are to begin; NULL: made from path */
     uint64_t max_depth, max_directories, max_entries;
     bool follow_directory_links, prune_hidden;
+    /*
+     * Lists links with their targets, also those that lead nowhere, and follows none; gives names
+     * that are not UTF-8 exactly, in their URIs. Not together with follow_directory_links.
+     */
+    bool links;
+    /*
+     * Whether the target of a link may be told (FS_READS of the link); NULL: of all. The check
+     * needs the directory of `path` as a place, where the walk then begins; without one the walk
+     * tells no target. Borrowed.
+     */
+    const struct fs_place_check *check;
+    const struct fs_place *at;
 };
 
 /* Whether the limits are allowed. 0, or -EINVAL with e set. */

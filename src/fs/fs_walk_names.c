@@ -131,7 +131,7 @@ static int names_put(struct fs_walk_names *l, struct str name, enum walk_kind ki
 }
 
 int fs_walk_names_add(struct fs_walk_names *l, struct str name, enum walk_kind kind) {
-    if (utf8_valid(name.p, name.n))
+    if (l->exact || utf8_valid(name.p, name.n))
         return names_put(l, name, kind);
     _cleanup_buf_ struct buf lossy = BUF_INIT(3 * FS_NAME_MAX);
     int r = fs_put_lossy(&lossy, name);

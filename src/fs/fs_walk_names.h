@@ -19,6 +19,7 @@ enum walk_kind {
     WALK_FILE,
     WALK_DIR,
     WALK_DIR_LINK, /* a link to a directory */
+    WALK_LINK,     /* a link that is listed as such */
     WALK_OTHER,    /* counted, not listed: other links, FIFOs, sockets, devices */
     WALK_LOOK,     /* unknown, or the name is not the stored one: stat() tells */
 };
@@ -36,6 +37,7 @@ struct fs_walk_names {
     size_t keep;      /* names that may be wanted */
     size_t last;      /* if > 0, nothing behind the name with this index, less one, is wanted */
     bool cut;         /* fewer than `keep` are kept */
+    bool exact;       /* names are kept, and compared, as they are */
 };
 
 void fs_walk_names_init(struct fs_walk_names *l);

@@ -247,6 +247,9 @@ def test_changes_of_files(fleet, log, tmp_path):
     files.rename(place / "g", place / "d" / "h")
     files.chmod(place / "f", 0o600)
     files.set_times(place / "f", 1500)
+    files.symlink(place / "l", "to/where")
+    files.symlink(place / "b", b"\xff")
+    assert files.read_link(place / "l") == b"to/where"
     files.remove(place / "d", recursive=True)
     assert files.error("writeFile", place / "no" / "f", dataBase64="") == os_error(2)
     files.read(place / "f")  # no change
@@ -262,7 +265,7 @@ def test_changes_of_files(fleet, log, tmp_path):
     name = str(place)
     found = [(line["method"].removeprefix("fs/"), line["path"].removeprefix(name + "/"),
               line.get("destination", "").removeprefix(name + "/"), line.get("bytes"), line["ok"],
-              line.get("reason")) for line in log.wait("file", 13)]
+              line.get("reason")) for line in log.wait("file", 15)]
     assert found == [
         ("writeFile", "f", "", 12, True, None),
         ("writeFile", "f", "", 10, True, None),
@@ -271,6 +274,8 @@ def test_changes_of_files(fleet, log, tmp_path):
         ("rename", "g", "d/h", None, True, None),
         ("setPermissions", "f", "", None, True, None),
         ("setTimes", "f", "", None, True, None),
+        ("symlink", "l", "to/where", None, True, None),
+        ("symlink", "b", "\ufffd", None, True, None),
         ("remove", "d", "", None, True, None),
         ("writeFile", "no/f", "", 0, False, "No such file or directory (os error 2)"),
         ("open", "stream", "", None, True, None),

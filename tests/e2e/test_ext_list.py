@@ -161,7 +161,7 @@ def test_capabilities(fleet):
               "processSnapshot", "processList", "processTerminateModes", "processTimeout",
               "processLimits", "processLifecycle", "fsWatchMissing", "fileWriteStreaming",
               "fsRename", "fsSetPermissions", "fsMetadataMode", "fsWatch", "fsAtomicWrite",
-              "fsReadMaxBytes", "processAck", "sessionLimits", "fsOpenUpdate", "fsTimes"}
+              "fsReadMaxBytes", "processAck", "sessionLimits", "fsOpenUpdate", "fsTimes", "fsLinks"}
     signals = ["interrupt", "terminate", "kill", "hangup", "quit", "usr1", "usr2", "winch", "stop",
                "continue"]
     for args, on in (((), False), (("--allow-attach", "--http-files"), True)):

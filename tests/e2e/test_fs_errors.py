@@ -16,6 +16,7 @@ METHODS = {
     "walk": {"options": {"maxDepth": 1, "maxDirectories": 1, "maxEntries": 1,
                          "followDirectorySymlinks": False}},
     "remove": {}, "setPermissions": {"mode": 0o644}, "setTimes": {"modifiedAtMs": 0},
+    "readLink": {}, "symlink": {"target": "x"},
 }
 TWO_PATHS = {"copy": {"recursive": False}, "rename": {}}
 HANDLES = {"readBlock": {"handleId": "h", "offset": 0, "len": 1},
@@ -57,7 +58,7 @@ def test_a_bad_path_before_initialize(shared):
         -32602, "invalid URI: relative URL without a base")
 
 
-@pytest.mark.parametrize("method", ["stat", "readLink", "symlink", "append", "truncate", "exists",
+@pytest.mark.parametrize("method", ["stat", "readlink", "link", "append", "truncate", "exists",
                                     "unwatchMissing", "ReadFile", "readfile", "join", ""])
 def test_unknown_methods(client, method):
     assert client.error(f"fs/{method}", {}) == (

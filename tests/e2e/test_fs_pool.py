@@ -142,9 +142,14 @@ def set_times(files, faultfs):
     return files.send("setTimes", path, modifiedAtMs=1000), {}
 
 
+@stuck_in("symlink")
+def make_link(files, faultfs):
+    return files.send("symlink", faultfs.path / "hang-symlink", target="x"), {}
+
+
 WAYS = [read_open, read_read, open_handle, read_block, write_block, close_handle, write_file,
         create_file, metadata, canonicalize, make_directory, list_directory, walk, remove, copy,
-        rename, set_permissions, set_times]
+        rename, set_permissions, set_times, make_link]
 
 
 def get_stuck(way, files, faultfs):

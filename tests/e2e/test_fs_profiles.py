@@ -96,6 +96,7 @@ def calls(place):
         ("open", {**path("w"), "handleId": "w", "mode": "replace"}, True),
         ("open", {**path("w"), "handleId": "u", "mode": "update"}, True),
         ("writeFile", {**path("f"), "dataBase64": b64("new")}, True),
+        ("symlink", {**path("l"), "target": "f"}, True),
         ("createDirectory", path("d/x"), True), ("copy", {**pair, "recursive": False}, True),
         ("setPermissions", {**path("f"), "mode": 0o600}, True),
         ("setTimes", {**path("f"), "modifiedAtMs": 1000}, True), ("rename", pair, True),

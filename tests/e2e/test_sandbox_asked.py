@@ -14,6 +14,7 @@ FILE_CALLS = {
     "fs/readFile": {}, "fs/open": {"handleId": "h"}, "fs/getMetadata": {}, "fs/canonicalize": {},
     "fs/readDirectory": {}, "fs/writeFile": {"dataBase64": "eA=="}, "fs/createDirectory": {},
     "fs/remove": {}, "fs/setPermissions": {"mode": 0o600}, "fs/setTimes": {"modifiedAtMs": 0},
+    "fs/readLink": {}, "fs/symlink": {"target": "x"},
     "fs/walk": {"options": {"maxDepth": 1, "maxDirectories": 1, "maxEntries": 1,
                             "followDirectorySymlinks": False}},
 }

@@ -181,6 +181,7 @@ def test_protected_names(world):
             assert calls.error("open", path, handleId="h", mode="update") == READ_ONLY, path
             assert calls.copy_error(ws / "f", path) == READ_ONLY, path
             assert calls.rename_error(ws / "f", path) == READ_ONLY, path
+            assert calls.error("symlink", path, target="f") == READ_ONLY, path
             assert calls.copy_error(ws / "sub", path, recursive=True) == READ_ONLY, path
     assert calls.error("writeFile", ws / "dangling", dataBase64="") == READ_ONLY
     assert calls.copy_error(ws / "tree", ws, recursive=True) == READ_ONLY
@@ -241,6 +242,7 @@ def test_missing_carve_out(world):
     calls = Calls(world, R, PR, "d ws/a/b", "r ws/ro/x")
     assert calls.error("createDirectory", world.ws / "a") == READ_ONLY
     assert calls.error("createDirectory", world.ws / "a/b/c", recursive=True) in (DENIED, READ_ONLY)
+    assert calls.error("symlink", world.ws / "a", target="sub") == READ_ONLY
     assert calls.error("writeFile", world.ws / "ro/x", dataBase64="") == READ_ONLY
     world.put("ws/a/b/s", "S")  # by somebody else
     assert calls.error("readFile", world.ws / "a/b/s") == DENIED

@@ -17,8 +17,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Whatever the call was, the bytes are refused or become one JSON object on one line. */
 static void check_results(struct str bytes) {
-    static const enum fs_call_op ops[] = {FS_CALL_METADATA, FS_CALL_CANONICALIZE, FS_CALL_LIST,
-                                          FS_CALL_WALK, FS_CALL_REMOVE};
+    static const enum fs_call_op ops[] = {FS_CALL_METADATA, FS_CALL_CANONICALIZE,
+                                          FS_CALL_LIST,     FS_CALL_WALK,
+                                          FS_CALL_REMOVE,   FS_CALL_READ_LINK};
     for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
         _cleanup_buf_ struct buf b = BUF_INIT(FS_RESULT_MAX);
         _cleanup_err_ struct err e = ERR_INIT;

@@ -22,6 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     REQUIRE(c.op < FS_CALL_OPS && c.path[0] == '/' && c.mode <= 07777);
     REQUIRE((c.op != FS_CALL_COPY && c.op != FS_CALL_RENAME) || c.destination[0] == '/');
+    REQUIRE(c.op != FS_CALL_SYMLINK || c.target != NULL);
     REQUIRE(fs_call_encode(&c, &b) == 0);
     REQUIRE(str_eq(buf_str(&b), bytes));
     return 0;

@@ -314,6 +314,135 @@ static void nothing_is_not_removed(void **state) {
     }
 }
 
+/* -- links -- */
+
+static struct fs_call link_to(const char *path, const char *target) {
+    struct fs_call c = one(FS_CALL_SYMLINK, path);
+    c.target = target;
+    return c;
+}
+
+static void links_are_made_where_allowed(void **state) {
+    (void)state;
+    make_dir("out");
+    make_link("../out", "ws/way");
+    static const struct {
+        const char *name;
+        int error;
+    } table[] = {{"ws/new", 0},
+                 {"ws/plain/new", 0},
+                 {"ws/new", EEXIST},
+                 {"ws/plain", EEXIST},
+                 {"ws/.git", EROFS},
+                 {"ws/.codex", EROFS},
+                 {"ws/denied", EACCES},
+                 {"ws/secret/l", EACCES},
+                 {"ws/secret/key", EACCES},
+                 {"out/new", EROFS},
+                 {"ws/way/new", EROFS},
+                 {"ws/no/new", ENOENT},
+                 {"ws/plain/key/x", ENOTDIR}};
+    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+        bool before = is_there(table[i].name);
+        assert_int_equal(call(link_to(at(table[i].name), "/etc/passwd"), NULL, NULL),
+                         table[i].error);
+        assert_int_equal(is_there(table[i].name), before || table[i].error == 0);
+    }
+}
+
+/* What leads through a link of the client's is decided on by where it leads. */
+static void links_grant_nothing(void **state) {
+    (void)state;
+    make_dir("out");
+    make_file("out/f", "out");
+    char out[128], got[64];
+    snprintf(out, sizeof out, "%s/out", scratch);
+    const char *targets[] = {out, "secret", "denied", ".git", "a/.."};
+    for (size_t i = 0; i < ARRAY_LEN(targets); i++) {
+        assert_int_equal(call(link_to(at("ws/l"), targets[i]), NULL, NULL), 0);
+        static const char *const names[] = {"ws/l/f", "ws/l/key", "ws/l/.git", "ws/l/.codex/x"};
+        for (size_t k = 0; k < ARRAY_LEN(names); k++) {
+            assert_int_not_equal(call(one(FS_CALL_WRITE_NEW, at(names[k])), NULL, NULL), 0);
+            if (i != 1) /* patterns deny files only */
+                assert_int_not_equal(call(one(FS_CALL_MKDIR, at(names[k])), NULL, NULL), 0);
+            assert_int_not_equal(call(link_to(at(names[k]), "x"), NULL, NULL), 0);
+            struct fs_call c = one(FS_CALL_TIMES, at(names[k]));
+            assert_int_not_equal(call(c, NULL, NULL), 0);
+        }
+        assert_int_not_equal(call(one(FS_CALL_READ, at("ws/l/key")), NULL, got), 0);
+        assert_false(is_there("ws/.git") || is_there("ws/denied") || is_there("ws/.codex"));
+        assert_int_equal(call(one(FS_CALL_REMOVE, at("ws/l")), NULL, NULL), 0);
+    }
+    secret_stays();
+}
+
+/* With the parent exchanged in between, a link is made and read where it was decided. */
+static void links_keep_their_place(void **state) {
+    (void)state;
+    char got[64] = "";
+    make_link("PLAIN", "ws/plain/l");
+    make_link("SECRET", "ws/secret/l");
+    assert_int_equal(call(one(FS_CALL_READ_LINK, at("ws/secret/l")), NULL, NULL), EACCES);
+    assert_int_equal(call(one(FS_CALL_READ_LINK, at("ws/plain/l")), swap_for_link, got), 0);
+    assert_memory_equal(got, "PLAIN", 5);
+    assert_int_equal(unlink(at("ws/plain")), 0);
+    move("ws/moved", "ws/plain");
+    assert_int_equal(call(link_to(at("ws/plain/m"), "x"), swap_for_dir, NULL), 0);
+    assert_true(is_there("ws/moved/m") && !is_there("ws/plain/m"));
+    move("ws/plain", "ws/secret");
+    move("ws/moved", "ws/plain");
+    struct stat st;
+    struct fs_call c = one(FS_CALL_TIMES, at("ws/plain/key"));
+    c.modified_ms = 1000;
+    assert_int_equal(call(c, swap_for_link, NULL), 0);
+    assert_int_equal(stat(at("ws/moved/key"), &st), 0);
+    assert_int_equal(st.st_mtim.tv_sec, 1);
+    assert_int_equal(stat(at("ws/secret/key"), &st), 0);
+    assert_int_not_equal(st.st_mtim.tv_sec, 1);
+}
+
+static void come_first(void) {
+    make_link("secret/key", "ws/new");
+}
+
+/* A link that comes between decision and act is neither followed nor replaced. */
+static void links_that_come_in_between(void **state) {
+    (void)state;
+    assert_int_equal(call(link_to(at("ws/new"), "x"), come_first, NULL), EEXIST);
+    assert_int_equal(unlink(at("ws/new")), 0);
+    assert_int_equal(call(one(FS_CALL_READ_LINK, at("ws/new")), come_first, NULL), ENOENT);
+    assert_int_equal(unlink(at("ws/new")), 0);
+    struct fs_call c = one(FS_CALL_TIMES, at("ws/new"));
+    assert_int_equal(call(c, come_first, NULL), ENOENT);
+    assert_int_equal(unlink(at("ws/new")), 0);
+    assert_int_equal(call(one(FS_CALL_UPDATE, at("ws/new")), come_first, NULL), ELOOP);
+    secret_stays();
+}
+
+/* A walk tells no target of a link with a denied name. */
+static void walks_hide_targets(void **state) {
+    (void)state;
+    make_link("SECRET", "ws/secret/l");
+    make_link("PLAIN", "ws/plain/l");
+    make_link("ws", "way");
+    static const char *const roots[] = {"ws", "way/secret"};
+    for (size_t i = 0; i < ARRAY_LEN(roots); i++) {
+        struct fs_call c = {.op = FS_CALL_WALK,
+                            .path = at(roots[i]),
+                            .links = true,
+                            .max_depth = 9,
+                            .max_directories = 9,
+                            .max_entries = 99};
+        struct fs_call_result result = FS_CALL_RESULT_INIT;
+        _cleanup_err_ struct err e = ERR_INIT;
+        assert_int_equal(fs_call_run(&c, (struct str){"", 0}, &real, &result, &e), 0);
+        assert_null(memmem(result.bytes.p, result.bytes.len, "SECRET", 6));
+        assert_non_null(memmem(result.bytes.p, result.bytes.len, "secret/l", 8));
+        assert_int_equal(memmem(result.bytes.p, result.bytes.len, "PLAIN", 5) != NULL, i == 0);
+        buf_fini(&result.bytes);
+    }
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void) {
@@ -326,6 +455,11 @@ int main(void) {
         TEST(removal_asks_for_each_name),
         TEST(places_are_not_made_again),
         TEST(nothing_is_not_removed),
+        TEST(links_are_made_where_allowed),
+        TEST(links_grant_nothing),
+        TEST(links_keep_their_place),
+        TEST(links_that_come_in_between),
+        TEST(walks_hide_targets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,8 @@ static const struct fs_call full = {
     .path = "/a",
     .destination = "/b/c",
     .uri = "file:///a",
+    .target = "\xFF/x",
+    .links = true,
     .follow = true,
     .force = true,
     .prune_hidden = true,
@@ -33,7 +35,8 @@ static void test_round_trip(void **state) {
     assert_string_equal(c.path, "/a");
     assert_string_equal(c.destination, "/b/c");
     assert_string_equal(c.uri, "file:///a");
-    assert_true(c.follow && c.force && c.prune_hidden);
+    assert_string_equal(c.target, "\xFF/x");
+    assert_true(c.follow && c.force && c.prune_hidden && c.links);
     assert_false(c.recursive || c.replace || c.follow_directory_links);
     assert_true(c.max_depth == 1 && c.max_directories == UINT64_MAX && c.max_entries == 3);
     assert_int_equal(c.mode, 07777);
@@ -64,6 +67,7 @@ static void test_bad_calls(void **state) {
     refuse((struct fs_call){.op = FS_CALL_READ});
     refuse((struct fs_call){.op = FS_CALL_READ, .path = "a"});
     refuse((struct fs_call){.op = FS_CALL_RENAME, .path = "/a"});
+    refuse((struct fs_call){.op = FS_CALL_SYMLINK, .path = "/a"});
     refuse((struct fs_call){.op = FS_CALL_CHMOD, .path = "/a", .mode = 010000});
 }
 

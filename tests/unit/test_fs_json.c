@@ -68,6 +68,41 @@ static void lists(void **state) {
                          "\"truncated\":true}");
 }
 
+static void links(void **state) {
+    (void)state;
+    put(FS_ITEM_LINK, "l", "a\"b");
+    put(FS_ITEM_LINK, "m", "\xFF");
+    put(FS_ITEM_LINK, "n", "");
+    expect(FS_CALL_WALK,
+           "{\"entries\":[{\"path\":\"l\",\"kind\":\"symlink\",\"target\":\"a\\\"b\"},"
+           "{\"path\":\"m\",\"kind\":\"symlink\",\"target\":\"\xEF\xBF\xBD\","
+           "\"targetBase64\":\"/w==\"},{\"path\":\"n\",\"kind\":\"symlink\"}],"
+           "\"errors\":[],\"truncated\":false}");
+    refuse(FS_CALL_LIST, buf_str(&bytes));
+    bytes.len = 0;
+    const struct fs_item bad = {FS_ITEM_LINK, STR_LIT("l"), {"a\0b", 3}};
+    assert_int_equal(fs_item_encode(&bytes, &bad), 0);
+    refuse(FS_CALL_WALK, buf_str(&bytes));
+}
+
+/* A target is 1 to 4,095 bytes without a NUL; a buffer that is too small stays as it was. */
+static void targets(void **state) {
+    (void)state;
+    static char longest[4096];
+    memset(longest, '\xFE', sizeof longest);
+    refuse(FS_CALL_READ_LINK, (struct str){"", 0});
+    refuse(FS_CALL_READ_LINK, (struct str){"a\0", 2});
+    refuse(FS_CALL_READ_LINK, (struct str){longest, sizeof longest});
+    _cleanup_buf_ struct buf big = BUF_INIT(FS_RESULT_MAX), small = BUF_INIT(4200);
+    struct str target = {longest, sizeof longest - 1};
+    assert_int_equal(fs_json_call(&big, FS_CALL_READ_LINK, target), 0);
+    assert_int_equal(buf_putz(&small, "kept"), 0);
+    assert_int_equal(fs_json_target(&small, target), -ENOBUFS);
+    assert_int_equal(small.len, 4);
+    assert_int_equal(buf_put(&bytes, "../x", 4), 0);
+    expect(FS_CALL_READ_LINK, "{\"target\":\"../x\"}");
+}
+
 /* Every part of an item, and every kind or text that it cannot have. */
 static void bad_items(void **state) {
     (void)state;
@@ -136,10 +171,8 @@ static void no_room(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        JSON_TEST(lists),
-        JSON_TEST(bad_items),
-        JSON_TEST(others),
-        JSON_TEST(no_room),
+        JSON_TEST(lists),     JSON_TEST(links),  JSON_TEST(targets),
+        JSON_TEST(bad_items), JSON_TEST(others), JSON_TEST(no_room),
     };
     return cmocka_run_group_tests_name("fs_json", tests, NULL, NULL);
 }

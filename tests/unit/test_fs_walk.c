@@ -348,6 +348,93 @@ static int as_nobody(void) {
     return 0;
 }
 
+static int deny_hidden(void *arg, enum fs_need need, const char *path, mode_t mode) {
+    size_t *asked = arg;
+    (*asked)++;
+    assert_true(need == FS_READS && S_ISLNK(mode));
+    assert_memory_equal(path, scratch, strlen(scratch));
+    assert_null(strstr(path, "/zdir/"));
+    return strrchr(path, '/')[1] == '.' ? -EACCES : 0;
+}
+
+#define LINK(name, target) "/" name "\",\"kind\":\"symlink\",\"target\":\"" target "\"}"
+
+/* Each link with its target, none followed, all counted; names as they are. */
+static void lists_links(void **state) {
+    (void)state;
+    make_walk_tree();
+    make_link("\xFF", "nested/bad");
+    make_link("no", ".hidden");
+    make_file("n\xFF", "");
+    make_dir("d\xFE");
+    make_link("../up", "d\xFE/l");
+    struct err e = ERR_INIT;
+    struct buf b;
+    struct fs_walk w = ALL(scratch);
+    w.links = true;
+    walk(&w, &b);
+    assert_int_equal(count(&b, "\"symlink\""), count(&b, "\"target\":"));
+    assert_true(has(&b, LINK("zdir", "nested")) && has(&b, LINK(".hidden", "no")));
+    assert_true(has(&b, LINK("d%FE/l", "../up")) && has(&b, "/n%FF\",\"kind\":\"file\"}"));
+    assert_true(has(&b, "/nested/bad\",\"kind\":\"symlink\",\"target\":\"\xEF\xBF\xBD\","
+                        "\"targetBase64\":\"/w==\"}"));
+    assert_true(has(&b, "\"errors\":[],\"truncated\":false"));
+    assert_false(has(&b, "/zdir/"));
+    buf_fini(&b);
+
+    size_t asked = 0;
+    const struct fs_place_check check = {deny_hidden, &asked};
+    make_link(".", "self");
+    w.path = at("self/nested"); /* through a link: the question has the real path */
+    w.check = &check;
+    walk(&w, &b);
+    assert_true(asked == 0 && !has(&b, "target") && has(&b, "/self/nested/bad\",\"kind\":"));
+    buf_fini(&b);
+    struct fs_place root = FS_PLACE_INIT;
+    strcpy(root.path, at("nested"));
+    assert_int_equal(fs_place_fill(&root, false), 0);
+    w.at = &root;
+    walk(&w, &b);
+    assert_true(asked == 2 && has(&b, "/self/nested/bad\",\"kind\":\"symlink\",\"target\":"));
+    buf_fini(&b);
+    w.path = scratch;
+    strcpy(root.path, scratch);
+    assert_int_equal(fs_place_fill(&root, false), 0);
+    walk(&w, &b);
+    assert_true(has(&b, "/.hidden\",\"kind\":\"symlink\"}") && has(&b, LINK("zdir", "nested")));
+    buf_fini(&b);
+
+    w.max_entries = 1; /* .h */
+    walk(&w, &b);
+    assert_true(has(&b, "\"truncated\":true") && !has(&b, "symlink"));
+    buf_fini(&b);
+    w.follow_directory_links = true;
+    b = BUF_INIT(FS_RESULT_MAX);
+    FAILS(json_walk(&w, &never, &b, &e), &e, -32600,
+          "filesystem walk cannot both list and follow links");
+    buf_fini(&b);
+    fs_place_fini(&root);
+}
+
+/* Targets count: a walk with many long ones is cut. */
+static void links_have_a_budget(void **state) {
+    (void)state;
+    static char target[4096];
+    memset(target, '\x01', sizeof target - 1);
+    for (int i = 0; i < 1200; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "l%04d", i);
+        make_link(target, name);
+    }
+    struct buf b;
+    struct fs_walk w = ALL(scratch);
+    w.links = true;
+    walk(&w, &b);
+    assert_true(has(&b, "\"truncated\":true"));
+    assert_in_range(count(&b, "\"symlink\""), 900, 1100);
+    buf_fini(&b);
+}
+
 static void permissions(void **state) {
     (void)state;
     needs_root();
@@ -612,6 +699,8 @@ int main(void) {
         scratch_test(limits_directories),
         scratch_test(odd_names),
         scratch_test(bad_names),
+        scratch_test(lists_links),
+        scratch_test(links_have_a_budget),
         scratch_test(permissions),
         scratch_test(budget),
         scratch_test(large_directory),

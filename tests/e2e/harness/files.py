@@ -110,6 +110,25 @@ class Files:
     def set_times(self, path, modified, **params):
         self._done("setTimes", path, {"modifiedAtMs": modified, **params})
 
+    def read_link(self, path, **params):
+        """The target's bytes."""
+        result = self.call("readLink", path, **params)
+        assert set(result) in ({"target"}, {"target", "targetBase64"}), result
+        return self.target(result)
+
+    @staticmethod
+    def target(members):
+        """The bytes of a target, whatever its members."""
+        if "targetBase64" not in members:
+            return members["target"].encode()
+        data = unb64(members["targetBase64"])
+        assert members["target"] == data.decode(errors="replace") and "\ufffd" in members["target"]
+        return data
+
+    def symlink(self, path, target, **params):
+        member = {"targetBase64": b64(target)} if isinstance(target, bytes) else {"target": target}
+        self._done("symlink", path, {**member, **params})
+
     def metadata(self, path, **params):
         result = self.call("getMetadata", path, **params)
         assert {k: type(v) for k, v in result.items()} == METADATA, result
@@ -137,7 +156,9 @@ class Files:
             "followDirectorySymlinks": follow, **options})
         assert set(result) == {"entries", "errors", "truncated"}
         assert isinstance(result["truncated"], bool)
-        assert all(set(e) == {"path", "kind"} for e in result["entries"])
+        more = {"target", "targetBase64"} if options.get("links") else set()
+        assert all(set(e) - (more if e["kind"] == "symlink" else set()) == {"path", "kind"}
+                   for e in result["entries"])
         assert all(set(e) == {"path", "message"} for e in result["errors"])
         return result
 
