@@ -16,6 +16,9 @@ from harness.files import Files
 from harness.fleet import Fleet
 from harness.longwaits import LongWaits
 from harness.mounts import FaultFs, Mounts, PrivateTmp, private_namespace
+from harness.recordings import MISSING
+from harness.rpc import Client
+from harness.schema import sampler
 from harness.settings import BINARY, PATIENCE
 from harness.starting import Undecided
 from harness.waiting import until
@@ -38,6 +41,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "limit(seconds): time limit of a test")
     if not os.access(BINARY, os.X_OK):
         raise pytest.UsageError(f"no program at {BINARY}: build it or set EXEC_SERVER")
+    Client.sampler = sampler()
     # Some tests hold more connections than the usual soft limit allows.
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 8192 if hard == resource.RLIM_INFINITY else min(hard, 8192)
@@ -50,6 +54,14 @@ def pytest_configure(config):
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     # Servers inherit it. Resident memory would depend on the host's setting of huge pages.
     libc.prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Nobody overlooks that the recordings are missing."""
+    for report in terminalreporter.getreports("skipped"):
+        if MISSING in str(report.longrepr):
+            terminalreporter.write_line(f"*** {report.longrepr[2]} ***")
+            break
 
 
 def taken(item, parts, seed):

@@ -161,6 +161,9 @@ def named_process(params):
 class Client:
     """One connection. transport needs send_text(text), receive(seconds) and close()."""
 
+    # Judges messages by the schema (harness/schema.py); None: nobody does.
+    sampler = None
+
     def __init__(self, transport):
         self.transport = transport
         # Far from those that tests write into messages of their own.
@@ -168,6 +171,8 @@ class Client:
         self.asked, self.told = set(), set()
         self.session = None
         self.answers = {}
+        # Method, params and size of the text by id, for the sampler.
+        self.calls = {}
         self.processes = {}
         # Names of processes by the id of their start, until it is answered.
         self.started_here = {}
@@ -192,9 +197,12 @@ class Client:
             message["params"] = params
         if method == "process/start" and isinstance(params, dict):
             self.started_here[ident] = named_process(params)
-        elif method == "process/attach":
+        elif method == "process/attach" and isinstance(params, dict) and "processId" in params:
             self.attaching[ident] = params["processId"], params.get("afterSeq") or 0
-        return ident, json.dumps(message, separators=(",", ":"))
+        text = json.dumps(message, separators=(",", ":"))
+        if self.sampler:
+            self.calls[ident] = method, params, len(text)
+        return ident, text
 
     def send(self, method, params=None, **extra):
         ident, text = self.encode(method, params, **extra)
@@ -213,6 +221,8 @@ class Client:
         """Files one message that arrived."""
         message = json.loads(data)
         self.received += 1
+        if self.sampler and "method" in message:
+            self.sampler.notified(message, len(data))
         if "method" not in message:
             if "error" in message:
                 assert list(message) == ["error", "id"], message
@@ -220,6 +230,9 @@ class Client:
             else:
                 assert list(message) == ["id", "result"], message
             ident = message["id"]
+            if self.sampler:
+                call = self.calls.pop(ident, None) if isinstance(ident, int) else None
+                self.sampler.answered(message, len(data), call)
             assert ident not in self.told, f"request {ident} is answered twice: {data[:200]!r}"
             if ident in self.asked:
                 self.asked.discard(ident)
