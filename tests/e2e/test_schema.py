@@ -253,7 +253,8 @@ class Judge:
     def count(self, exchange, found, request=None):
         self.judged += 1
         if found:
-            self.faults.append(f"{exchange.where}: {found}: {str(request or exchange.message)[:300]}")
+            what = str(request or exchange.message)[:300]
+            self.faults.append(f"{exchange.where}: {found}: {what}")
 
 
 def test_excuses_are_known_differences():

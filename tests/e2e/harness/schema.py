@@ -44,7 +44,7 @@ def load():
 
 
 class Schema:
-    """The schema, or a relaxed variant of it. Every method returns a text, or None if all is well."""
+    """The schema, or a relaxed variant. Its methods return a fault as a text, or None."""
 
     def __init__(self, document=None):
         self.document = document or load()
