@@ -92,6 +92,7 @@ class Play:
         client.wait_closed(talker)
         for method in ("read", "snapshot"):
             client.ask(method, talker)
+        client.ask("ack", talker, seq=1)
 
     def views(self, place):
         """A view that misses something, one that ends early, and one that the viewer ends."""
@@ -131,6 +132,11 @@ class Play:
         client.call("fs/open", {"handleId": "h", "path": path})
         client.call("fs/readBlock", {"handleId": "h", "offset": 0, "len": 100})
         client.call("fs/setPermissions", {"path": path, "mode": 0o600})
+        client.call("fs/open", {"handleId": "u", "path": path, "mode": "update"})
+        client.call("fs/setTimes", {"path": path, "modifiedAtMs": -1})
+        link = uri(place / "d" / "l")
+        client.call("fs/symlink", {"path": link, "targetBase64": b64(b"\xff")})
+        client.call("fs/readLink", {"path": link})
         client.call("fs/getMetadata", {"path": path})
         client.call("fs/canonicalize", {"path": path})
         client.call("fs/createDirectory", {"path": uri(place / "e")})
@@ -138,7 +144,8 @@ class Play:
         client.call("fs/rename", {"sourcePath": other, "destinationPath": uri(place / "e" / "g")})
         client.call("fs/readDirectory", {"path": uri(place)})
         client.call("fs/walk", {"path": uri(place), "options": {
-            "maxDepth": 3, "maxDirectories": 9, "maxEntries": 9, "followDirectorySymlinks": False}})
+            "maxDepth": 3, "maxDirectories": 9, "maxEntries": 9, "followDirectorySymlinks": False,
+            "links": True}})
         client.call("fs/remove", {"path": uri(place / "e")})
 
 
@@ -220,7 +227,8 @@ def requests(place, closed, session):
     path = {"path": uri(place / "f")}
     two = {"sourcePath": uri(place / "f"), "destinationPath": uri(place / "g")}
     return [
-        ("initialize", {"clientName": "x", "resumeSessionId": None, "notifications": ["x"]}),
+        ("initialize", {"clientName": "x", "resumeSessionId": None, "notifications": ["x"],
+                        "outputAck": False, "sessionTtlMs": 1000, "closedRetentionMs": None}),
         ("environment/info", {}), ("environment/status", {}), ("process/list", {}),
         ("process/start", start(
             pipeStdin=False, arg0="x", timeoutMs=60_000, networkProxy=None,
@@ -253,6 +261,7 @@ def requests(place, closed, session):
         ("process/terminate", {"processId": closed, "mode": {"Graceful": {"timeout_ms": 1}}}),
         ("process/closeStdin", {"processId": closed, "writeId": "y"}),
         ("process/resize", {"processId": closed, "size": {"rows": 3, "cols": 4}}),
+        ("process/ack", {"processId": closed, "seq": 0, "hold": False}),
         ("process/wait", {"processId": closed, "until": "exited", "waitMs": 1}),
         ("process/snapshot", {"processId": closed, "maxBytes": 1}),
         ("process/attach", {"sessionId": session, "processId": "none", "afterSeq": 1}),
@@ -272,7 +281,7 @@ def requests(place, closed, session):
         ("fs/readDirectory", {"path": uri(place)}),
         ("fs/walk", {"path": uri(place), "options": {
             "maxDepth": 1, "maxDirectories": 1, "maxEntries": 1, "followDirectorySymlinks": False,
-            "pruneHiddenDirectories": True}}),
+            "pruneHiddenDirectories": True, "links": False}}),
         ("fs/remove", {"path": uri(place / "none"), "recursive": True, "force": True,
                        "followSymlinks": True}),
         ("fs/copy", {**two, "recursive": False}),
@@ -280,6 +289,9 @@ def requests(place, closed, session):
                              "present": uri(place / "f")}),
         ("fs/rename", {**two, "replace": False}),
         ("fs/setPermissions", {**path, "mode": 0o644, "followSymlinks": True}),
+        ("fs/setTimes", {**path, "modifiedAtMs": 0, "followSymlinks": True}),
+        ("fs/readLink", {"path": uri(place / "link")}),
+        ("fs/symlink", {"path": uri(place / "none" / "link"), "target": "x"}),
         ("fs/watch", {"watchId": "w", "path": uri(place), "recursive": False, "sandbox": {
             "permissions": {"type": "disabled"}}}),
         ("fs/unwatch", {"watchId": "w"}),
