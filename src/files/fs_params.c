@@ -288,7 +288,7 @@ int fs_params_symlink_decode(const struct json_node *params, void *out, struct e
         r = params_decode_target(p, bytes, e);
     if (r == 0)
         r = params_check_target(p->target, e);
-    if (r == 0 && (p->target_bytes = strndup(p->target.p, p->target.n)) == NULL)
+    if (r == 0 && (p->target_bytes = str_dup(p->target)) == NULL)
         r = fs_fail(e, ENOMEM);
     p->target = (struct str){0};
     return r;
