@@ -101,7 +101,8 @@ def test_life_of_a_process(fleet, log):
 def test_signals_and_ends(fleet, log):
     server = start_with(fleet, log)
     client = server.client()
-    hit = client.start("sleep 1000", tty=True, arg0="-sh")
+    hit = client.start("echo ready; exec sleep 1000", tty=True, arg0="-sh")
+    client.wait_output(hit, "ready")  # a shell may miss a signal while it reads its profile
     client.call("process/signal", {"processId": hit.name, "signal": "interrupt"})
     client.wait_closed(hit)
     killed = client.start("sleep 1000")
