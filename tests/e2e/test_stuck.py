@@ -404,7 +404,8 @@ def test_many_pipelined_starts(server):
         client.wait(lambda n=name: n in client.processes, "a start")
         client.wait_closed(client.processes[name])
         assert client.processes[name].output() == b"%d\n" % i
-    assert server.zombies() == []
+    # A process is closed before the server has reaped its supervisor.
+    until(lambda: not server.zombies(), "no zombies")
 
 
 def test_pipelined_http_without_reading(server):
