@@ -419,8 +419,10 @@ static int supervisor_main(void *arg) {
                  sizeof wanted) == -EAGAIN)
             pause_ms = MIN(pause_ms * 2, 1000L);
     }
-    atomic_store(&s->stuck, true); /* a hanging file system may hold us from here on */
+    /* A hanging file system may hold us in the sweep; then we only need the CPU to end. */
+    atomic_store(&s->stuck, s->placeholders != NULL);
     sup_sweep(s);
+    atomic_store(&s->stuck, false);
     return 0;
 }
 
