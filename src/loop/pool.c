@@ -430,7 +430,6 @@ int pool_init(struct pool *p, struct loop *loop) {
 }
 
 bool pool_fini(struct pool *p) {
-    struct timespec end = pool_after(p->stop_ms);
     loop_io_del(p->loop, &p->wake);
     loop_timer_del(p->loop, &p->timer);
     pthread_mutex_lock(&p->lock);
@@ -440,8 +439,13 @@ bool pool_fini(struct pool *p) {
     p->waiting_n = 0;
     for (struct pool_thread *t; (t = pool_call(p, &p->idle)) != NULL;)
         pthread_cond_signal(&t->call);
-    while (p->threads > 0 && pthread_cond_timedwait(&p->ended, &p->lock, &end) == 0)
-        ;
+    for (unsigned i = 0; p->threads > 0 && i < POOL_STOP_ROUNDS; i++) {
+        struct timespec end = pool_after(p->stop_ms);
+        while (p->threads > 0 && pthread_cond_timedwait(&p->ended, &p->lock, &end) == 0)
+            ;
+        if (!list_empty(&p->working))
+            break;
+    }
     bool gone = p->threads == 0;
     pthread_mutex_unlock(&p->lock);
     if (!gone)

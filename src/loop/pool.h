@@ -23,7 +23,8 @@
 #define POOL_STACK (256u << 10) /* bytes of a thread's stack */
 #define POOL_IDLE_MS 10000      /* after which an idle thread ends */
 #define POOL_WAIT_MS 5000
-#define POOL_STOP_MS 1000 /* for which pool_fini() waits for running jobs */
+#define POOL_STOP_MS 1000    /* for which pool_fini() waits for running jobs */
+#define POOL_STOP_ROUNDS 240 /* of that time in all, for threads that only have to end */
 
 struct pool_job {
     struct list node;
@@ -73,9 +74,10 @@ struct pool {
 MUST_CHECK int pool_init(struct pool *p, struct loop *loop);
 
 /*
- * Ends the threads; waits at most POOL_STOP_MS for those that work. Calls no `done` and drops jobs
- * that wait. After true the owner may free every job. False: a thread hangs in the kernel; neither
- * the pool's memory nor that thread's job may be freed. Another call waits again.
+ * Ends the threads; waits at most POOL_STOP_MS for those that work, and longer for those that do
+ * not and need only the CPU. Calls no `done` and drops jobs that wait. After true the owner may
+ * free every job. False: a thread hangs in the kernel; neither the pool's memory nor that thread's
+ * job may be freed. Another call waits again.
  */
 bool pool_fini(struct pool *p);
 

@@ -1,5 +1,6 @@
 """What /proc says about processes."""
 
+import contextlib
 import ctypes
 import itertools
 import os
@@ -117,6 +118,22 @@ def threads(pid):
     return len(os.listdir(f"/proc/{pid}/task"))
 
 
+# Numbers of openat(2) and openat2(2) on this machine.
+_OPENS = {"257", "437"} if os.uname().machine == "x86_64" else {"56", "437"}
+
+
+def opening(pid):
+    """The number of threads that sleep in an open(2)."""
+    count = 0
+    for task in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{task}/syscall", encoding="ascii") as f:
+                count += f.read().split()[0] in _OPENS
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return count
+
+
 def status(pid):
     with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as f:
         return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
@@ -193,6 +210,24 @@ def writing(pid):
     except (FileNotFoundError, ProcessLookupError):
         return False
     return words[:1] == [_WRITE] and state(pid) == "S"
+
+
+_SEIZE, _INTERRUPT, _DETACH, _WALL = 0x4206, 0x4207, 17, 0x40000000
+
+
+@contextlib.contextmanager
+def halted(tid):
+    """One thread of another process does not run; the others do."""
+    def trace(request):
+        return _LIBC.ptrace(ctypes.c_long(request), ctypes.c_long(tid), None, None) == 0
+    assert trace(_SEIZE), os.strerror(ctypes.get_errno())
+    assert trace(_INTERRUPT), os.strerror(ctypes.get_errno())
+    os.waitpid(tid, _WALL)
+    try:
+        yield
+    finally:
+        if not trace(_DETACH):
+            os.waitpid(tid, _WALL)  # it has died: its process ends when the tracer knows
 
 
 def kill(pid, number=signal.SIGKILL):

@@ -13,7 +13,9 @@ _PIDFD_GETFD = 438  # on every architecture
 _LOOP = {441: (4, "timespec"), 232: (4, "ms"), 281: (4, "ms")}
 _CALLS = {**_LOOP, 7: (3, "ms"), 35: (1, "timespec"), 128: (3, "timespec"),
           230: (3, "timespec"), 271: (3, "timespec")}
+_FUTEX = {202: (4, "timespec")}
 if os.uname().machine == "aarch64":
+    _FUTEX = {98: (4, "timespec")}
     _LOOP = {441: (4, "timespec"), 22: (4, "ms")}
     _CALLS = {**_LOOP, 73: (3, "timespec"), 101: (1, "timespec"), 115: (3, "timespec"),
               137: (3, "timespec")}
@@ -51,6 +53,13 @@ def planned(pid, calls):
     except (OSError, struct.error):
         return None
     return seconds + nanoseconds / 1e9
+
+
+def waits_until(pid):
+    """When a process (its main thread) or "PID/task/TID" stops waiting for another thread, by the
+    monotonic clock; None if it does not wait, or has no limit."""
+    end = planned(pid, _FUTEX)
+    return None if end == math.inf else end
 
 
 def sleeps(pid, seconds):
