@@ -88,16 +88,21 @@ static bool hunt_stat(long dir, char *state, pid_t *parent) {
 /* -- children -- */
 
 /* The letter that ps shows; 0 if unknown. */
-static char hunt_state(pid_t pid) {
+static char hunt_state(const char *where, pid_t pid) {
     char path[32], state = 0;
     pid_t parent;
-    hunt_path(path, "/proc/", pid, "");
+    hunt_path(path, where, pid, "");
     long dir = hunt_open(AT_FDCWD, path, O_DIRECTORY);
     if (dir < 0)
         return 0;
     bool known = hunt_stat(dir, &state, &parent);
     sys1(SYS_close, dir);
     return known ? state : 0;
+}
+
+/* /proc/self, unlike /proc/TID, does not name a stranger if /proc is another namespace's. */
+char hunt_thread_state(pid_t tid) {
+    return hunt_state("/proc/self/task/", tid);
 }
 
 /* Meets `pid` if it is a living child of ours. */
@@ -113,7 +118,7 @@ static bool hunt_child(void *arg, pid_t pid) {
         return true;
     h->live++;
     h->trace = (h->trace ^ (uint64_t)pid) * 0x100000001b3u;
-    char state = h->look ? hunt_state(pid) : 0;
+    char state = h->look ? hunt_state("/proc/", pid) : 0;
     bool deaf = h->look && sys2(SYS_kill, pid, 0) == -EPERM; /* another user's, as by sudo */
     h->moving += state != 0 && state != 'D' && state != 'Z' && !deaf;
     h->meet(h, pid);

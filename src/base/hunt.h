@@ -35,6 +35,9 @@ struct hunt {
     enum hunt_proc proc; /* whose pids /proc shows; ours: descendants of a child are found too */
 };
 
+/* The state of a thread of this process, the letter that ps shows; 0 if /proc does not tell. */
+char hunt_thread_state(pid_t tid);
+
 /* Called for a pid of a list; false ends the reading. */
 typedef bool hunt_pid_fn(void *arg, pid_t pid);
 

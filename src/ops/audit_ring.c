@@ -1,5 +1,6 @@
 #include "ops/audit_ring.h"
 
+#include "base/hunt.h"
 #include "base/log.h"
 #include "base/utc.h"
 
@@ -26,6 +27,9 @@ struct audit_ring {
     uint64_t dropped, reported; /* lines dropped so far, and those that the log has reported */
     bool stop, reopen, finished;
     bool abandoned; /* the thread frees the ring if it ever ends */
+    pid_t tid;      /* of the thread, once it runs */
+    bool calling;   /* the thread is in system calls, without the lock */
+    uint64_t calls; /* how often it was */
 
     /* Members of the thread. */
     const char *path; /* owned */
@@ -68,12 +72,11 @@ static void ring_report_drops(struct audit_ring *r) {
     r->reported = r->dropped;
 }
 
-/* Drops the remaining lines; returns their number. */
-static uint64_t ring_lose_rest(struct audit_ring *r) {
+/* The number of lines that have not been written to their ends. */
+static uint64_t ring_count_rest(const struct audit_ring *r) {
     uint64_t lines = 0;
-    for (; r->tail < r->head; r->tail++)
-        lines += r->data[r->tail % AUDIT_RING] == '\n';
-    r->dropped += lines;
+    for (uint64_t at = r->tail; at < r->head; at++)
+        lines += r->data[at % AUDIT_RING] == '\n';
     return lines;
 }
 
@@ -149,11 +152,22 @@ static void ring_wait_for_retry(struct audit_ring *r) {
         ;
 }
 
+static void ring_begin_call(struct audit_ring *r) {
+    r->calling = true;
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void ring_end_call(struct audit_ring *r) {
+    pthread_mutex_lock(&r->lock);
+    r->calling = false;
+    r->calls++;
+}
+
 /* Writes a part of the ring, without the lock. */
 static void ring_write(struct audit_ring *r) {
     size_t at = r->tail % AUDIT_RING;
     size_t n = MIN((size_t)(r->head - r->tail), AUDIT_RING - at);
-    pthread_mutex_unlock(&r->lock);
+    ring_begin_call(r);
     ssize_t w = write(r->fd, r->data + at, MIN(n, RING_WRITE_MAX));
     int error = w < 0 ? errno : w == 0 ? EIO : 0;
     if (error == 0)
@@ -162,7 +176,7 @@ static void ring_write(struct audit_ring *r) {
         log_error("cannot write the audit log %s: %s", r->path, err_os_text(error));
     else if (error == 0 && r->failing)
         log_info("the audit log %s is written again", r->path);
-    pthread_mutex_lock(&r->lock);
+    ring_end_call(r);
     if (error == 0)
         r->tail += (uint64_t)w;
     if (error == EINTR)
@@ -182,13 +196,13 @@ static void ring_skip_torn(struct audit_ring *r) {
 
 static void ring_switch_file(struct audit_ring *r) {
     r->reopen = false;
-    pthread_mutex_unlock(&r->lock);
+    ring_begin_call(r);
     int fd = ring_open_file(r->path);
     if (fd < 0)
         log_error("cannot open the audit log %s again: %s", r->path, err_os_text(-fd));
     else
         close(r->fd);
-    pthread_mutex_lock(&r->lock);
+    ring_end_call(r);
     if (fd < 0)
         return;
     r->fd = fd;
@@ -209,6 +223,7 @@ static void ring_free(struct audit_ring *r) {
 static void *ring_main(void *arg) {
     struct audit_ring *r = arg;
     pthread_mutex_lock(&r->lock);
+    r->tid = gettid();
     for (;;) {
         if (r->reopen && (!r->torn || r->failing))
             ring_switch_file(r);
@@ -289,27 +304,42 @@ struct audit_ring *audit_ring_new(const char *path, struct err *e) {
     return r;
 }
 
+/* Waits for AUDIT_CLOSE_MS; false when the thread slept in one system call all the time. */
+static bool ring_wait_for_end(struct audit_ring *r) {
+    struct timespec end = ring_deadline(AUDIT_CLOSE_MS);
+    bool calling = r->calling;
+    uint64_t calls = r->calls;
+    while (!r->finished && pthread_cond_timedwait(&r->ended, &r->lock, &end) == 0)
+        ;
+    if (r->finished || !calling || r->calls != calls)
+        return true;
+    pid_t tid = r->tid;
+    pthread_mutex_unlock(&r->lock);
+    bool runs = hunt_thread_state(tid) == 'R'; /* or would, on a machine that is less busy */
+    pthread_mutex_lock(&r->lock);
+    return runs || r->finished || r->calls != calls;
+}
+
 void audit_ring_close(struct audit_ring *r) {
     if (r == NULL)
         return;
-    struct timespec end = ring_deadline(AUDIT_CLOSE_MS);
     pthread_mutex_lock(&r->lock);
     r->stop = true;
     pthread_cond_signal(&r->news);
-    while (!r->finished && pthread_cond_timedwait(&r->ended, &r->lock, &end) == 0)
+    for (unsigned i = 0; i < AUDIT_CLOSE_ROUNDS && !r->finished && ring_wait_for_end(r); i++)
         ;
     bool finished = r->finished;
     r->abandoned = !finished;
-    uint64_t lost = finished ? ring_lose_rest(r) : 0;
+    uint64_t lost = ring_count_rest(r) + r->dropped - r->reported;
     pthread_t thread = r->thread;
     pthread_mutex_unlock(&r->lock);
+    if (lost > 0)
+        log_error("%" PRIu64 " lines of the audit log were lost", lost);
     if (!finished) { /* the thread hangs in a system call and ends with the program */
-        log_error("the audit log was not written to its end in time");
+        log_error("the audit log does not answer: not waiting for it");
         pthread_detach(thread);
         return;
     }
-    if (lost > 0)
-        log_error("%" PRIu64 " lines of the audit log were lost", lost);
     pthread_join(thread, NULL);
     ring_free(r);
 }

@@ -10,7 +10,8 @@
 
 #define AUDIT_RING (1u << 20) /* bytes that wait to be written */
 #define AUDIT_RETRY_MS 1000   /* between attempts if the file takes nothing */
-#define AUDIT_CLOSE_MS 1000   /* for the rest of the ring when the log is closed */
+#define AUDIT_CLOSE_MS 5000   /* in one system call, until a log that is closed is given up */
+#define AUDIT_CLOSE_ROUNDS 48 /* of that time in all: 4 min */
 #define AUDIT_TIME_LEN 24     /* "2026-01-02T03:04:05.678Z" */
 
 struct audit_ring;
@@ -21,7 +22,11 @@ struct audit_ring;
  */
 struct audit_ring *audit_ring_new(const char *path, struct err *e);
 
-/* Gives the thread AUDIT_CLOSE_MS to finish, then frees everything; NULL is allowed. */
+/*
+ * Lets the thread write the rest, then frees everything; NULL is allowed. It gives up when the file
+ * takes nothing: a call fails, or sleeps in the kernel for AUDIT_CLOSE_MS. A thread that only waits
+ * for the CPU does not count as such, up to AUDIT_CLOSE_ROUNDS. Logs how many lines were lost.
+ */
 void audit_ring_close(struct audit_ring *r);
 
 /* Appends whole lines with their ends. Without room it drops them and counts one. */

@@ -12,8 +12,10 @@ import time
 
 import pytest
 
+from harness import procfs
 from harness.files import Files, os_error
 from harness.metrics import metrics
+from harness.resting import waits_until
 from harness.server import run
 from harness.settings import SANITIZED
 from harness.waiting import until
@@ -666,7 +668,26 @@ def test_stop_with_a_stuck_log(fleet, tmp_path):
     os.mkfifo(path, 0o600)
     server = fleet.start("--audit-log", str(path), "--metrics", quiet=False)
     flood_until_dropped(server, Flood(server.client()))
-    server.stop()
+    server.send_signal(signal.SIGTERM)
+    server.popen.wait()
+    assert re.search(r"ERROR [1-9]\d* lines of the audit log were lost\n", server.stderr())
+    assert "the audit log does not answer: not waiting for it" in server.stderr()
+    assert server.wait() == 0
+
+
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer may have threads of its own")
+def test_stop_while_the_log_lacks_the_cpu(fleet, log):
+    """The server does not take a busy machine for a stuck log."""
+    server = start_with(fleet, log)
+    writer, = {int(t) for t in os.listdir(f"/proc/{server.pid}/task")} - {server.pid}
+    flood = Flood(server.client())
+    with procfs.halted(writer):
+        flood.run(100)
+        server.send_signal(signal.SIGTERM)
+        first = until(lambda: waits_until(server.pid), "the server waits for the log")
+        until(lambda: (waits_until(server.pid) or first) > first, "it waits for longer")
+    assert server.wait() == 0
+    assert len(log.events("write")) == 100 and not log.events("dropped")
 
 
 def test_nothing_is_lost_at_the_end(fleet, log):
