@@ -78,7 +78,7 @@ struct supervisor {
 
     /* Supervisor to server; valid as `phase` says. */
     _Atomic bool unshared; /* it has descriptors of its own: those it was given may be reused */
-    _Atomic bool stuck;    /* it sweeps, or only those are left that cannot be killed (hunt_down()) */
+    _Atomic bool stuck;    /* it sweeps, or nobody is left who can be killed (hunt_down()) */
     _Atomic bool reaping;  /* from now on the leader's pid may belong to another process */
     _Atomic int phase;
     int error;        /* errno of the failed step */
