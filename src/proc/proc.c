@@ -92,9 +92,26 @@ static void proc_unhold(struct proc *p) {
 }
 
 /*
+ * Whether to read on from a terminal that just gave n bytes. After a large piece a kernel thread
+ * prepares the next one in a few microseconds. read() and epoll would sleep until then, and to wake
+ * the loop takes several times as long. So the loop looks a few times first, unless others wait.
+ */
+static bool proc_tty_goes_on(const struct proc *p, int fd, size_t n) {
+    const struct loop *l = p->host->loop;
+    if (n < PROC_TTY_PIECE || l->batch_n > 1 || l->yielders > 0)
+        return true; /* read() tells */
+    int unread = 0;
+    for (int looks = PROC_TTY_LOOKS; looks > 0 && unread == 0; looks--) {
+        if (ioctl(fd, FIONREAD, &unread) < 0)
+            return false;
+    }
+    return unread > 0;
+}
+
+/*
  * The kernel hands out a terminal's output in pieces of about 4 KiB; a chunk collects a few. With
- * more, the loop would sleep in read() while the kernel prepares each piece. The command, which
- * gets at most 12 KiB ahead, would wait until all are encoded.
+ * more, the command, which gets at most 12 KiB ahead, would wait until all are encoded. Only the
+ * first read() may find nothing: it then asks the kernel for what is still on its way.
  */
 static ssize_t proc_read_fd(const struct proc *p, int fd) {
     size_t have = 0;
@@ -105,7 +122,7 @@ static ssize_t proc_read_fd(const struct proc *p, int fd) {
         if (n <= 0)
             return have > 0 ? (ssize_t)have : n;
         have += (size_t)n;
-        if (!p->tty || have >= PROC_TTY_ENOUGH)
+        if (!p->tty || have >= PROC_TTY_ENOUGH || !proc_tty_goes_on(p, fd, (size_t)n))
             return (ssize_t)have;
     }
 }

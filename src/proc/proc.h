@@ -28,6 +28,8 @@
 #define PROC_PIPE_SIZE (256 * 1024)  /* asked of the kernel for a busy pipe; more is slower */
 #define PROC_ROUND_MAX (128 * 1024)  /* read from one stream per turn of the loop */
 #define PROC_TTY_ENOUGH (16 * 1024)  /* bytes of a terminal that are collected for a chunk */
+#define PROC_TTY_PIECE (2 * 1024)    /* bytes after which a terminal probably has more at once */
+#define PROC_TTY_LOOKS 40            /* looks for it, about half a microsecond each */
 #define PROC_FORCE_CLOSE_MS 1000     /* until a killed process counts as closed, dead or not */
 #define PROC_FORCE_AGAIN_MS 50       /* more, while its supervisor is still killing */
 #define PROC_GRACE_MS 2000           /* default time between SIGTERM and SIGKILL */

@@ -46,21 +46,24 @@ def blocked(token):
 class PatternSink:
     """Checks a periodic stream without keeping it."""
 
-    def __init__(self):
+    def __init__(self, stream):
         self.size = 0
+        self.stream = stream
         self.repeated = PATTERN * (65536 // len(PATTERN) + 3)
 
     def __call__(self, _seq, stream, data):
         start = self.size % len(PATTERN)
-        assert stream == "stdout"
+        assert stream == self.stream
         assert data == self.repeated[start:start + len(data)], f"wrong bytes after {self.size}"
         self.size += len(data)
 
 
-def start_pattern(client, size):
+def start_pattern(client, size, tty=False):
     """Starts a process that writes size bytes; its argument finds it in /proc."""
     token = f"-c{size}"
-    process = client.start(f"yes 0123456789 | head {token}", sink=PatternSink())
+    raw = "stty raw; " if tty else ""
+    process = client.start(f"{raw}yes 0123456789 | head {token}", tty=tty,
+                           sink=PatternSink("pty" if tty else "stdout"))
     return process, token
 
 
@@ -150,9 +153,10 @@ def test_stalled_clients_stall_only_their_children(server):
         client.close()
 
 
-def test_stalled_then_complete_on_a_tiny_buffer(server):
+@pytest.mark.parametrize("tty", [False, True])
+def test_stalled_then_complete_on_a_tiny_buffer(server, tty):
     client = server.client(rcvbuf=4096)
-    process, token = start_pattern(client, 20_000_000)
+    process, token = start_pattern(client, 20_000_000, tty)
     until(lambda: blocked(token), "a blocked child")
     client.wait_closed(process)
     assert process.sink.size == 20_000_000

@@ -215,3 +215,22 @@ def test_a_flood_is_passed_on_in_small_chunks(client):
         sink=lambda _seq, _stream, data: chunks.append(len(data))))
     assert sum(chunks) == 1000000
     assert sum(chunks) / len(chunks) < 32768
+
+
+def test_a_large_piece_is_passed_on_while_nothing_follows(client):
+    process = client.start("stty raw -echo; head -c 3000 /dev/zero | tr '\\0' x; read a; echo $a",
+                           tty=True)
+    client.wait_output(process, "x" * 3000)
+    assert client.run("echo free").output() == b"free\n"
+    client.write(process, "end\n")
+    client.wait_closed(process)
+    assert process.output() == b"x" * 3000 + b"end\n"
+
+
+def test_a_flood_is_terminated(client):
+    process = client.start("stty raw; exec cat /dev/zero", tty=True, sink=lambda *_: None)
+    client.wait(lambda: process.next_seq > 200, "a flood")
+    assert client.run("echo free").output() == b"free\n"
+    assert client.terminate(process) == {"running": True}
+    client.wait_closed(process)
+    assert process.exit_code == 137
