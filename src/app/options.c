@@ -327,7 +327,7 @@ static void fill_defaults(struct options_args *a, unsigned passed) {
         a->value[OPT_PID_NAMESPACE] = "isolate";
     if (a->value[OPT_LOG_LEVEL] == NULL)
         a->value[OPT_LOG_LEVEL] = "error";
-    /* Who wants sessions to end at once does not want them to last because a client asks. */
+    /* An operator who ends sessions at once must not get lasting ones because a client asks. */
     if (!a->given[OPT_SESSION_TTL_MAX] && a->number[OPT_SESSION_TTL] == 0)
         a->number[OPT_SESSION_TTL_MAX] = 0;
 }

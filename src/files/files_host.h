@@ -15,7 +15,7 @@ struct files_host {
     struct ops *ops;
     size_t lanes;                       /* requests of a connection that run side by side */
     struct fs_devices devices;          /* which mounts answer without waiting */
-    struct fs_devices confined_devices; /* the same of the mounts in the sandboxes of helpers */
+    struct fs_devices confined_devices; /* which mounts in helpers' sandboxes do */
     struct loop_timer trim_timer;       /* running: gives back large buffers soon */
     struct list helpers; /* struct fs_helper of all sessions, the least recently used first */
     size_t helper_count;

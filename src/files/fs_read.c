@@ -255,7 +255,7 @@ static void fs_read_opened(struct fs_job *j) {
         fs_job_fail(j);
         return;
     }
-    if (fs_file_try_settle(&r->file) &&
+    if (r->file.size <= FS_QUICK_MAX && fs_file_try_settle(&r->file) &&
         fs_read_quick(&r->file, rpc_result_begin(j->call)) == RPC_DONE) {
         rpc_result_send(steal_ptr(&j->call));
         return;

@@ -1,5 +1,6 @@
 """States in which nothing can go on: no busy loop, an end at once, a way out."""
 
+import contextlib
 import os
 import resource
 import shutil
@@ -278,11 +279,9 @@ def test_as_init_of_a_namespace():
         popen.stdout.close()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make a set-user-ID program")
-def test_terminate_with_a_descendant_of_another_user(fleet):
-    """What sudo has started cannot be killed: nobody waits for its end."""
-    token = procfs.mark()
-    script = "import os, time; os.setresuid(0, 0, 0); print('up', flush=True); time.sleep(1000)"
+@contextlib.contextmanager
+def plain_user(fleet):
+    """A client of a plain user's server, and a Python that can become root, as sudo does."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
         os.chmod(directory, 0o755)
         program = shutil.copy(BINARY, directory)
@@ -290,7 +289,15 @@ def test_terminate_with_a_descendant_of_another_user(fleet):
         os.chmod(sudo, 0o4755)
         server = fleet.start(binary=program, cwd="/", wrapper=[
             "setpriv", "--reuid=12345", "--regid=12345", "--clear-groups"])
-        client = server.client()
+        yield server.client(), sudo
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make a set-user-ID program")
+def test_terminate_with_a_descendant_of_another_user(fleet):
+    """What sudo has started cannot be killed: nobody waits for its end."""
+    token = procfs.mark()
+    script = "import os, time; os.setresuid(0, 0, 0); print('up', flush=True); time.sleep(1000)"
+    with plain_user(fleet) as (client, sudo):
         process = client.start(f'{sudo} -I -c "{script}" {token} & wait', cwd="file:///")
         try:
             client.wait_output(process, "up\n")
@@ -319,14 +326,7 @@ time.sleep(1000)
 def test_terminate_reaches_below_another_user(fleet):
     """`sudo -u me`: its child is ours again, in a session of its own."""
     token = procfs.mark()
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
-        os.chmod(directory, 0o755)
-        program = shutil.copy(BINARY, directory)
-        sudo = shutil.copy(os.path.realpath("/usr/bin/python3"), directory)
-        os.chmod(sudo, 0o4755)
-        server = fleet.start(binary=program, cwd="/", wrapper=[
-            "setpriv", "--reuid=12345", "--regid=12345", "--clear-groups"])
-        client = server.client()
+    with plain_user(fleet) as (client, sudo):
         process = client.start(f"{sudo} -I -c '{BELOW_SUDO}' {token} & wait", cwd="file:///")
         try:
             client.wait_output(process, "up\n")

@@ -9,7 +9,7 @@ static struct str text_of(const char *z) {
     return (struct str){z, strlen(z)};
 }
 
-/* The same verdict and bytes as inet_pton(), but a mapped address is IPv4. */
+/* sock_addr_parse() and inet_pton() agree, except that a mapped address becomes IPv4. */
 static void assert_like_libc(const char *text) {
     struct sock_addr a;
     uint8_t v4[4], v6[16];
