@@ -188,8 +188,9 @@ def test_many_closed_processes(server):
         assert server.rss() - before < 8 * MIB
 
 
-def test_small_output_is_kept_small(server):
+def test_small_output_is_kept_small(fleet):
     """A process that wrote a few bytes does not hold a large buffer."""
+    server = fleet.start(*LONG)
     client = server.client()
     client.run("true")
     before = server.rss()

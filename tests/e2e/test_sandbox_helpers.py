@@ -467,8 +467,11 @@ def test_growth(mine, place):
         for _ in range(64):
             f.write(data)
     os.chown(place.ws / "big", place.uid, place.uid)
+    place.put("ws/small", "S")
     calls = Calls(place, *MIN)
     assert calls.read(place.ws / "big", maxBytes=128 * MIB, seconds=60)[:MIB] == data
+    # It may have taken so long to decode that the helper ended meanwhile.
+    assert calls.read(place.ws / "small") == b"S"
     [pid] = helpers(mine.pid)
     before = procfs.rss(mine.pid), procfs.rss(pid)
     for _ in range(3):

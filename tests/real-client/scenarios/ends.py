@@ -131,7 +131,8 @@ async def server_restart(b):
 
 
 async def lost_with_server(b, how):
-    await b.start_server()
+    # During a grace period the client may hear how the command ended.
+    await b.start_server(*["--shutdown-grace-ms=0"] if b.every_option else [])
     async with b.client() as m:
         o = await sleeper(b, m)
         await b.end_server(how)
