@@ -207,9 +207,11 @@ static void server_on_stop_timer(struct loop_timer *t) {
         server_stop_now(s);
         return;
     }
-    /* Waits for processes that die or fork, not for those that hang in the kernel. */
-    if (s->stop_looks++ < SERVER_STOP_LOOKS &&
-        child_host_is_killing(&s->processes.procs.children) &&
+    /* Waits for processes that die or fork, not for those that hang in the kernel. On a busy machine
+     * all of a few may sleep there for a moment. */
+    bool moving = child_host_is_killing(&s->processes.procs.children);
+    s->stuck_looks = moving ? 0 : s->stuck_looks + 1;
+    if (s->stop_looks++ < SERVER_STOP_LOOKS && s->stuck_looks < SERVER_STOP_STUCK &&
         loop_timer_set(&s->loop, t, SERVER_STOP_AGAIN_MS * LOOP_MS) == 0)
         return;
     s->loop.stop = true;

@@ -17,6 +17,7 @@
 #define SERVER_STOP_MS 2000       /* for the last processes to die */
 #define SERVER_STOP_AGAIN_MS 50   /* between checks of processes that do not die */
 #define SERVER_STOP_LOOKS 4800    /* checks at most: four minutes, for a bomb on a busy machine */
+#define SERVER_STOP_STUCK 20      /* checks in a row that find nobody who dies or forks */
 #define SERVER_POOL_MS 500        /* at most, for file system calls to end */
 #define SERVER_TRIM_MS 5000       /* until free memory returns to the system, without clients */
 #define SERVER_TRIM_BUSY_MS 30000 /* with clients, whom the trim may cost milliseconds */
@@ -38,7 +39,7 @@ struct server {
     struct buf info; /* environmentInfo as JSON, without its end (envinfo.h) */
     struct loop_io signals;
     bool unfinished; /* stopped while processes were left */
-    unsigned stop_looks;
+    unsigned stop_looks, stuck_looks; /* checks of the last processes; those in a row in vain */
     struct loop_timer stop_timer;
     struct loop_task stop_task;
     struct loop_timer drain_timer; /* all processes are gone; clients still get news */
