@@ -4,10 +4,9 @@
 
 /* Parts of names, in lower case and without `_` and `-`. */
 static const char *const members_words[] = {
-    "sandbox",      "permission",      "confine",          "isolat",
-    "landlock",     "seccomp",         "networkpolicy",    "networkaccess",
-    "networkmode",  "networkrestrict", "filesystempolicy", "filesystemaccess",
-    "writableroot", "readableroot",    "readonlyaccess",   "managednetwork",
+    "sandbox",    "permission",    "confine",     "isolat",          "landlock",     "seccomp",
+    "filesystem", "networkpolicy", "networkmode", "networkrestrict", "writableroot", "readableroot",
+    "readonly",   "denyread",      "denywrite",   "managednetwork",
 };
 
 /* Members that may stand beside a `sandboxPolicy`: its context has the shape of April 2026. */
@@ -32,8 +31,8 @@ static bool members_is_known(struct str name, const struct jsondec_struct *known
     return false;
 }
 
-/* Whether a name sounds like confinement. */
-static bool members_asks(struct str name) {
+/* Whether a member sounds like confinement. A false asks for nothing, except for no network. */
+static bool members_asks(struct str name, enum json_type value) {
     char folded[MEMBERS_NAME_MAX + 1];
     size_t n = 0;
     for (size_t i = 0; i < name.n && n < MEMBERS_NAME_MAX; i++) {
@@ -42,9 +41,13 @@ static bool members_asks(struct str name) {
             folded[n++] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
     }
     folded[n] = '\0';
-    for (size_t i = 0; i < ARRAY_LEN(members_words); i++) {
+    if (strncmp(folded, "windows", 7) == 0)
+        return false;
+    if (strcmp(folded, "network") == 0 || strstr(folded, "networkaccess") != NULL)
+        return true;
+    for (size_t i = 0; value != JSON_FALSE && i < ARRAY_LEN(members_words); i++) {
         if (memmem(folded, n, members_words[i], strlen(members_words[i])) != NULL)
-            return strncmp(folded, "windows", 7) != 0;
+            return true;
     }
     return false;
 }
@@ -56,8 +59,8 @@ int sandbox_members_check(const struct json_node *params, const struct jsondec_s
     bool has_policy = policy != NULL && policy->type != JSON_NULL;
     json_for_each_member(key, params) {
         struct str name = json_str(key);
-        if (key[1].type == JSON_NULL || key[1].type == JSON_FALSE ||
-            members_is_known(name, known) || !members_asks(name))
+        if (key[1].type == JSON_NULL || members_is_known(name, known) ||
+            !members_asks(name, key[1].type))
             continue;
         if (!has_policy || !members_is_listed(name, members_policy, ARRAY_LEN(members_policy)))
             return err_about(e, ERR_INVALID_PARAMS, "`", name,

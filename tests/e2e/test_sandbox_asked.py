@@ -102,6 +102,13 @@ def test_other_names(client, tmp_path, name):
     assert [p.name for p in tmp_path.iterdir()] == ["file"] and file.read_text() == "content"
 
 
+def test_no_network(client):
+    """A false can ask for confinement too."""
+    for name in ("networkAccess", "network"):
+        assert client.start_error("true", **{name: False}) == refusal(name)
+        assert client.error("fs/readFile", {"path": "/x", name: False}) == refusal(name)
+
+
 @pytest.mark.parametrize("name", ["sandboxPolicy", *NAMES])
 def test_prepared_starts(client, tmp_path, name):
     request = {"command": ["/bin/touch", str(tmp_path / "x")], "cwd": "/", "env": {}}

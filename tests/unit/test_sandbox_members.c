@@ -37,17 +37,32 @@ static struct outcome check(const char *json, const struct jsondec_struct *known
 
 static void test_names_that_ask(void **state) {
     static const char *const names[] = {
-        "sandboxPolicyCwd",   "sandbox_policy",
-        "SandboxPolicy",      "permissions",
-        "permissionProfile",  "permission_profile",
-        "sandboxMode",        "sandbox-mode",
-        "sandboxPermissions", "additionalPermissions",
-        "useLegacyLandlock",  "networkSandboxPolicy",
-        "network_policy",     "networkAccess",
-        "writable_roots",     "fileSystemPolicy",
-        "confinement",        "isolation",
-        "seccompProfile",     "managed_network",
-        "readOnlyAccess",     "fileSystemSandboxPolicy",
+        "sandboxPolicyCwd",
+        "sandbox_policy",
+        "SandboxPolicy",
+        "permissions",
+        "permissionProfile",
+        "permission_profile",
+        "sandboxMode",
+        "sandbox-mode",
+        "sandboxPermissions",
+        "additionalPermissions",
+        "useLegacyLandlock",
+        "networkSandboxPolicy",
+        "network_policy",
+        "networkAccess",
+        "writable_roots",
+        "fileSystemPolicy",
+        "confinement",
+        "isolation",
+        "seccompProfile",
+        "managed_network",
+        "readOnlyAccess",
+        "fileSystemSandboxPolicy",
+        "network",
+        "file_system",
+        "readOnly",
+        "denyRead",
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
@@ -59,6 +74,19 @@ static void test_names_that_ask(void **state) {
         assert_int_equal(with_one.r, -EINVAL);
         assert_string_equal(with_one.text, text);
         assert_string_equal(none.text, text);
+    }
+}
+
+/* A false that asks: for no network. */
+static void test_no_network(void **state) {
+    static const char *const names[] = {"networkAccess", "network_access", "network"};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        char json[256];
+        snprintf(json, sizeof json, "{\"path\":\"/x\",\"%s\":false}", names[i]);
+        assert_int_equal(check(json, &with, false).r, -EINVAL);
+        snprintf(json, sizeof json, "{\"path\":\"/x\",\"%s\":null}", names[i]);
+        assert_int_equal(check(json, &with, false).r, 0);
     }
 }
 
@@ -115,6 +143,7 @@ static void test_a_start_that_takes_none(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names_that_ask),
+        cmocka_unit_test(test_no_network),
         cmocka_unit_test(test_names_that_do_not),
         cmocka_unit_test(test_policy_among_the_members),
         cmocka_unit_test(test_a_start_that_takes_none),
