@@ -1,4 +1,4 @@
-// The same work done by the least code that can do it, as the machine's own limit.
+// The work of the measured calls, done by the least code that can do it: the machine's own limit.
 #pragma once
 
 #include "measure.h"
@@ -9,7 +9,7 @@ void machine_spawn(const struct measure_options *o);
 // A 60-byte request and a 60-byte answer over a loopback connection.
 void machine_status(const struct measure_options *o);
 
-// The same, with a stat of `path`, or with the file `path` opened, read and closed.
+// A status exchange with a stat of `path`, or one that opens, reads and closes `path`.
 void machine_metadata(const struct measure_options *o);
 void machine_small_read(const struct measure_options *o);
 

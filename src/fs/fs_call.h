@@ -58,9 +58,9 @@ struct fs_call_path {
     enum fs_need need;
     const char *path;
     bool follow;  /* links before the last component are followed */
-    bool leaf;    /* that is followed, too */
+    bool leaf;    /* the last component is followed, too */
     bool parents; /* missing ones will be made */
-    bool tree;    /* all that is below is meant, too */
+    bool tree;    /* the call acts on everything below, too */
 };
 
 struct fs_call_access {

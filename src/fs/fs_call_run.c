@@ -224,7 +224,7 @@ static int run_enter_copy(struct run *run, struct err *e) {
         return fs_fail(e, ENOENT);
     if (S_ISREG(mode) &&
         faccessat(run->at.dir, fs_place_name(&run->at), R_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) < 0)
-        return fs_fail(e, errno);        /* before anything is said about the destination */
+        return fs_fail(e, errno);        /* before any error about the destination */
     if (!dir && !link && !S_ISREG(mode)) /* wherever it is to go */
         return fs_fail_as(e, FS_FAIL_COPY_KIND);
     if (dir && !c->recursive) /* fs_copy() refuses it */

@@ -7,8 +7,8 @@ struct fs_copy {
     const char *source, *destination;
     bool recursive;
     /*
-     * Where it is to be done, and who is asked before each name below the two; else all NULL. With
-     * places the paths are for texts alone, and no link is followed.
+     * The places, and the check that decides on each name below the two; else all NULL. With places
+     * the paths are for texts alone, and the call follows no link.
      */
     const struct fs_place *from, *to;
     const struct fs_place_check *check;

@@ -215,8 +215,8 @@ static int file_try_root(const struct fs_devices *d, const char *path, struct fs
 
 /*
  * Elsewhere an open may wait: encrypted and sealed files read keys and signatures from the disk. So
- * the file is looked at first, and opened through the descriptor that found it: nothing can come in
- * its place.
+ * look at the file first, and open it through the descriptor that found it: nothing can come in its
+ * place.
  */
 int fs_file_try_open_read(const struct fs_devices *d, const char *path, struct fs_file *f) {
     int r = file_try_root(d, path, f);

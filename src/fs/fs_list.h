@@ -26,7 +26,7 @@ struct fs_entry {
     unsigned char type; /* DT_... of the entry itself; DT_UNKNOWN where it is not stored */
 };
 
-/* Lists the directory fd, which is taken over and must be readable, in place of the former one. */
+/* Lists the directory fd, which it takes over and which must be readable, after the former one. */
 void fs_list_begin(struct fs_list *l, int *fd);
 
 /* Closes the descriptor. fs_list_fini() gives the buffer back, too. */

@@ -73,7 +73,7 @@ static int missing_watch_dir(struct fs_missing *m, struct fs_missing_dir *d) {
     if (d->n >= sizeof path)
         return -ENAMETOOLONG;
     memcpy(path, m->path[d->of], d->n);
-    /* The same directory may be reached in two ways (a bind mount): masks add up. */
+    /* Two paths may lead to one directory (a bind mount): the masks add up. */
     uint32_t mask = IN_ONLYDIR | IN_DONT_FOLLOW | IN_MASK_ADD | MISSING_SELF | MISSING_NAMES;
     if (missing_holds_present(m, d))
         mask |= IN_MODIFY;

@@ -8,7 +8,7 @@
  * It fires when a watched path or a directory above it is made, renamed, removed or replaced, when
  * the attributes of a directory above it change, and when the contents or attributes of the
  * present path change. What happens to other names, and inside a present directory, does not
- * matter; but names that differ in case, or that are not ASCII, are taken for the same.
+ * matter; but it takes names that differ in case, or that are not ASCII, for the same.
  *
  * Maxima: FS_MISSING_PATHS_MAX missing paths; FS_MISSING_DIRS_MAX different directories above all
  * paths, whether they exist or not.

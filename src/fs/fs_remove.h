@@ -6,8 +6,8 @@
 struct fs_remove {
     const char *path;
     bool recursive, force, follow;
-    /* Where it is to be done, and who is asked before each name below it; `path` is not looked at
-     * then. Else both NULL. */
+    /* The place to remove, and the check that decides on each name below it: the call does not use
+     * `path` then. Else both NULL. */
     const struct fs_place *at;
     const struct fs_place_check *check;
 };

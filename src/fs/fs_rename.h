@@ -6,8 +6,8 @@
 /*
  * fs/rename (extension): atomic, within one file system, the last component never followed.
  * Without `replace` an existing destination is EEXIST; where the file system cannot do that by
- * itself (RENAME_NOREPLACE) the destination is looked at first, and one that appears in that moment
- * is replaced. "/" is EBUSY. 0 or -errno with e set.
+ * itself (RENAME_NOREPLACE) the call looks at the destination first, and replaces one that appears
+ * after that. "/" is EBUSY. 0 or -errno with e set.
  */
 MUST_CHECK int fs_rename(const char *source, const char *destination, bool replace, struct err *e);
 

@@ -13,7 +13,7 @@
  * While a scan runs no events may be fed, and no watch removed: it may add directories whose
  * numbers are not known here yet. The kernel keeps the events.
  *
- * Changed paths are collected per watch, each once, until they are told. Maxima:
+ * A watch collects its changed paths, each once, until its client gets them. Maxima:
  * FS_WATCH_PATHS_MAX paths of a watch, FS_WATCH_BYTES_MAX bytes of all; above, and whenever events
  * were lost, a watch has no paths but says `overflow`. When the kernel has lost events, the watch
  * is also `lost`: its directories must be scanned again before its client hears of the overflow.
@@ -80,14 +80,14 @@ void fs_watch_lose(struct fs_watch *w);
 void fs_watch_feed(struct fs_watch_set *s, const void *events, size_t n);
 
 /*
- * Prepares a scan: of a watch that is lost (its tree is given up), else of directories that wait,
- * all of one watch; and of what is to be removed. *w is the watch, or NULL. 1; 0: there is nothing
- * to do; or -ENOMEM.
+ * Prepares a scan: of a watch that is lost (whose tree is given up), else of directories that wait,
+ * all of one watch; with the directories to unwatch. *w is the watch, or NULL. 1; 0: there is
+ * nothing to do; or -ENOMEM.
  */
 MUST_CHECK int fs_watch_next(struct fs_watch_set *s, struct fs_watch_scan *scan,
                              struct fs_watch **w);
 
-/* Moves to the scan what is to be removed. 0 or -ENOMEM. */
+/* Moves the directories to unwatch to the scan. 0 or -ENOMEM. */
 MUST_CHECK int fs_watch_put_drops(struct fs_watch_set *s, struct fs_watch_scan *scan);
 
 /*
@@ -101,5 +101,5 @@ static inline bool fs_watch_pending(const struct fs_watch *w) {
     return w->overflow || !list_empty(&w->changes);
 }
 
-/* That was told: forgets it. */
+/* The client has been told of the pending changes: forgets them. */
 void fs_watch_told(struct fs_watch *w);

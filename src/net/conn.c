@@ -546,7 +546,7 @@ static bool conn_read_once(struct conn *c) {
 }
 
 void conn_read(struct conn *c) {
-    if (!conn_wants_input(c)) /* not since the event was asked for */
+    if (!conn_wants_input(c)) /* not any more */
         return;
     if (c->state == CONN_OPEN && !c->stdio && c->in.len > 0) {
         loop_defer(c->host->loop, &c->flush_task); /* the stash comes first */

@@ -202,7 +202,7 @@ void conn_http_abort(struct conn *c);
 void conn_proof_accept(struct conn *c);
 
 /* Whether one more may be accepted; unproven connections make room if need be. A WebSocket peer
- * that has to go is told 1013, if its socket takes the frame. */
+ * that has to go gets a close frame with 1013, if its socket takes it. */
 bool conn_proof_make_room(struct conn_host *h);
 
 /* Bytes that have arrived in all, read or not. */

@@ -63,8 +63,8 @@ struct dial {
 MUST_CHECK int dial_host(struct dial *d, struct resolve *r, struct str host, uint16_t port,
                          uint64_t deadline_ms);
 
-/* Likewise for a Unix stream socket; a first byte '@' or NUL is the abstract name space. 0;
- * -ENOMEM; -ENAMETOOLONG also for an empty path. */
+/* Like dial_host(), for a Unix stream socket; a first byte '@' or NUL is the abstract name space.
+ * 0; -ENOMEM; -ENAMETOOLONG also for an empty path. */
 MUST_CHECK int dial_unix(struct dial *d, struct loop *loop, struct str path, uint64_t deadline_ms);
 
 /* Stops it: `done` will not follow. Harmless on an idle dial; does not touch a result. */

@@ -5,7 +5,7 @@
  *
  * Queries ask for recursion and carry no EDNS: an answer above 512 bytes comes by TCP. The reader
  * looks at header, question and answers only. It believes an address only if a chain of aliases in
- * the answers leads to it from the name that was asked.
+ * the answers leads to it from the name in the question.
  */
 
 #include "base/str.h"

@@ -4,7 +4,7 @@
  * name service of libc, which a static program does not have.
  *
  * It asks in this order: the name is an address; localhost and names below it are the loopback
- * addresses; the hosts file; the servers of resolv.conf. They are asked for A and AAAA at a time,
+ * addresses; the hosts file; the servers of resolv.conf. It asks them for A and AAAA at a time,
  * by UDP, by TCP if the answer was cut, with the search list as resolv.conf(5) describes. Servers
  * follow aliases (CNAME); the resolver only walks the chain in the answer. Nothing is cached but
  * the two files, which are read again when they have changed.

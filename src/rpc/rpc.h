@@ -95,7 +95,7 @@ struct rpc_host {
 
 /*
  * `count` methods, at most RPC_METHODS_MAX, borrowed. The pool reads large messages, and its loop
- * runs the peers. `peer_gone` is told before a peer is freed.
+ * runs the peers. It calls `peer_gone` before it frees a peer.
  */
 void rpc_host_init(struct rpc_host *h, struct pool *pool, const struct rpc_method *methods,
                    size_t count, size_t lanes, void (*peer_gone)(struct rpc_peer *p));

@@ -74,7 +74,7 @@ static struct star_value *scope_builtin(struct star *s, struct str name) {
     return NULL;
 }
 
-/* -- what was meant -- */
+/* -- suggestions -- */
 
 #define SCOPE_NAME_MAX 64
 

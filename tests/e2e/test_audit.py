@@ -313,7 +313,7 @@ def test_changes_over_http(fleet, log, tmp_path):
 
 
 def test_a_change_that_outlives_its_connection(fleet, log, faultfs):
-    """Its line comes when it is made, whoever waits for it."""
+    """The log has the change when it is made, even if nobody waits for the answer."""
     server = start_with(fleet, log)
     client = server.client()
     path = faultfs.file("hang-write", b"")
@@ -349,7 +349,7 @@ def test_http_refusals(fleet, log, tmp_path):
 
 
 def test_refusals_are_limited(fleet, log, tmp_path):
-    """Who has no token can neither fill the disk nor push out what others do: sums are told."""
+    """A peer without a token can neither fill the disk nor displace other lines: the log has sums."""
     token = tmp_path / "token"
     token.write_text("sekret")
     server = start_with(fleet, log, "--ws-auth", "capability-token", "--ws-token-file", str(token))

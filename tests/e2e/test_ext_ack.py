@@ -304,7 +304,7 @@ def test_another_client_does_not_ask(fleet):
 
 
 def test_another_client_asks(fleet):
-    """What is left of the output when a client begins to acknowledge, it will find."""
+    """A client that begins to acknowledge late finds all output that is still retained."""
     server = fleet.start(*LONG)
     client = server.client()
     flood = Flood(client)

@@ -40,7 +40,7 @@ def viewer(shared):
 
 
 def talker(owner, **options):
-    """A process that repeats what it is told."""
+    """A process that repeats its input."""
     return owner.start("while read line; do echo $line; done; exit 3", pipeStdin=True, **options)
 
 
@@ -254,7 +254,7 @@ def test_start_that_fails(owner, viewer, tmp_path):
 
 
 def test_entry_that_is_removed(fleet):
-    """Who has not seen the end is told that there is no more."""
+    """A viewer that has not seen the end hears that there is no more."""
     server = fleet.start("--allow-attach", "--closed-retention", "0.2")
     owner = server.client()
     viewer = server.client(rcvbuf=4096)

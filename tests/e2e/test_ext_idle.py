@@ -9,7 +9,7 @@ REST = 4.0
 
 
 def assert_asleep(server):
-    """Neither the server nor what it started is going to wake up soon."""
+    """No timer of the server or of its children is going to fire soon."""
     wait_rest(server, REST)
     children = list(procfs.descendants(server.pid))
     until(lambda: all(sleeps(pid, REST) for pid in children), "the children sleep")

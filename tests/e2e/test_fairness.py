@@ -32,7 +32,7 @@ def arrived(client):
 
 
 def test_others_are_answered_between_refused_starts(shared, undecided):
-    """A queue of expensive requests is let go at once. Whoever asks meanwhile does not wait for its
+    """A queue of expensive requests begins at once. Another client does not wait for its
     end: the other client is answered when some of them are refused and others are not."""
     hostile, other = shared.client(), shared.client()
     hostile.send("process/start", start_params("first", argv=[undecided.path]))

@@ -63,7 +63,7 @@ PROFILES = {
     "tmp-write": (managed(special("slash_tmp", "write")), NO_FILE, NO_FILE),
 }
 
-# The same for profiles that name the place.
+# Profiles that name the place.
 GRANTS = {
     "write": ([special("minimal", "read"), at("PLACE", "write")], True, True),
     "write-full-read": ([ROOT_READ, at("PLACE", "write")], True, True),

@@ -301,7 +301,7 @@ def test_a_late_failure_costs_the_call(shared, faultfs):
 
 
 def test_no_reader_takes_a_spoiled_result(shared, faultfs):
-    """The message is JSON; whoever reads it finds an error, and no content."""
+    """The message is JSON: its reader finds an error, and no content."""
     path, fail = break_later(faultfs, pattern(30 * MIB))
     files = slow(shared)
     ident = files.send("readFile", path)

@@ -349,7 +349,7 @@ def test_at_most_8192_directories(watches, place):
     watches.watch("small", place / "small")
     (place / "big/d8189/f").touch()
     assert watches.wait_paths("big", "big/d8189/f") == {"big/d8189/f"}
-    # Later it is said that not all can be watched.
+    # Later an overflow tells that the server cannot watch all.
     (place / "big/more").mkdir()
     watches.wait_overflow("big")
     watches.unwatch("small")

@@ -1,4 +1,4 @@
-"""Whoever is killed at whichever step of a sandboxed start, nothing stays on the host."""
+"""A process is killed at a step of a sandboxed start: nothing stays on the host."""
 
 import os
 import re
@@ -72,7 +72,7 @@ class Start:
         until(lambda: self._let_go(below), f"end of all, {victims} killed")
 
     def _let_go(self, below):
-        """Whoever comes to the step later goes on as well."""
+        """Processes that reach the step later go on as well."""
         left = [pid for pid in below if procfs.alive(pid)]
         for pid in left:
             if comm(pid) == self.name:

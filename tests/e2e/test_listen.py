@@ -1,4 +1,4 @@
-"""Unix sockets, sockets passed by a service manager, and what it is told."""
+"""Unix sockets, sockets passed by a service manager, and readiness."""
 
 import contextlib
 import errno

@@ -51,7 +51,7 @@ def test_half_a_head_makes_room(guarded):
 
 
 def test_resume_beside_silent_websockets(guarded):
-    """Nobody has sent `initialize`: whoever resumes a session gets in."""
+    """All places are taken without `initialize`: a client that resumes a session gets in."""
     client = guarded.client(headers=TOKEN)
     session = client.session
     client.end()

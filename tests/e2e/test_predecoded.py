@@ -80,7 +80,7 @@ def local(nothing_left):  # pylint: disable=unused-argument
     shutil.rmtree(directory)
 
 
-# The same answers as over stdio.
+# A WebSocket gives the answers that stdio gives.
 
 def ask(client, data, path):
     """The answer to a message, without the transport's own words, and what is in the file then."""
@@ -232,7 +232,7 @@ def test_wrong_base64(client, lines, place, fault):
         Files(made).close("block")
 
 
-# The same bytes, however they come.
+# The file has the bytes that were sent, however they are cut into frames.
 
 SIZES = [letters // 4 * 3 + more for letters in (4096, 65536, 262144) for more in range(4)]
 
@@ -390,7 +390,7 @@ def test_largest_message(client):
 
 @pytest.mark.parametrize("more", [0, 1])
 def test_frames_over_the_limit(client, more):
-    """What counts is what was sent, not what is kept."""
+    """The limit counts the bytes sent, not the memory that they take."""
     begin, end = b'{"id":7,"method":"environment/status","zzz":"', b'"}'
     letters = (RUN * 400).encode()
     client.transport.send_bytes(frame(TEXT, begin + letters, fin=False, key=bytes(4)))

@@ -1,4 +1,4 @@
-"""What is kept of closed processes, and for how long."""
+"""How much output of closed processes the server keeps, and for how long."""
 
 import pytest
 
@@ -150,7 +150,7 @@ def test_what_was_read_after_a_resume_goes_first(fleet, tmp_path):
 
 
 def test_a_loss_is_told(fleet):
-    """Once, to whoever asks for what is gone; the numbers and the exit code stay."""
+    """A read of lost output says so; the numbers and the exit code stay."""
     server = fleet.start("--closed-output-max", "0", "--allow-attach")
     client = server.client()
     process = client.run("echo one; exit 3")

@@ -99,7 +99,7 @@ def test_nobody_else_holds_a_place(place):
 @pytest.mark.parametrize("entries", [WORK, USUAL, (*WORK, "d ws/.git")],
                          ids=["work", "usual", "denied"])
 def test_place_not_marked_yet(place, entries):
-    """Another sandbox makes a place, then marks it: who comes between must hold it as well."""
+    """Another sandbox makes a placeholder, then marks it: one that comes between must hold it too."""
     path = place.mkdir("ws/.git")
     process = place.start("echo ready; read x; mkdir .git/x; rmdir .git; mkdir -p .git/x", *entries,
                           pipeStdin=True)
@@ -129,7 +129,7 @@ def test_root_without_write_permission(place, entries):
 
 
 def test_write_permission_taken_away(place):
-    """A command can keep its places from being removed; whoever comes next must hold them."""
+    """A command can keep its placeholders from being removed; the next sandbox must hold them."""
     assert place.run("chmod a-w .", *WORK).code == 0
     assert place.left() == sorted(PROTECTED)
     tried = place.tries(["chmod u+w . && mkdir .git/hooks", "mv .git x", "rmdir .git"], *WORK)
@@ -210,7 +210,7 @@ def test_another_control_group(place):
 
 
 def test_lease_of_a_readable_file(place):
-    """It would hold up whoever opens the file for writing, file calls of the server too."""
+    """A lease would hold up every process that opens the file, and file calls of the server too."""
     path = place.put("file")
     script = "import fcntl, os, sys\n" \
              "fcntl.fcntl(os.open(sys.argv[1], os.O_RDONLY), fcntl.F_SETLEASE, fcntl.F_RDLCK)"

@@ -255,7 +255,7 @@ def places_held(place):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_killed_launcher(mine, backend):
-    """Everything dies with it, and whoever has the list can clean up."""
+    """Everything dies with it, and a process that has the list can clean up."""
     done = mine.run("--full", "--rw", mine.ws, "--backend", backend, "--kill", "--signal", 9,
                     "--", "/bin/sh", "-c", "sleep 1000 & exec sleep 1000")
     assert done.returncode == 128 + signal.SIGKILL
@@ -273,7 +273,7 @@ def test_places_of_a_killed_sandbox_are_reused(mine):
 
 
 def test_inherited_pids(place):
-    """Processes of the host can be seen; what is left of the command ends with it all the same."""
+    """Processes of the host can be seen; the rest of the command ends with it all the same."""
     got = place.sh("ls -d /proc/%d; (sleep 1000 &); echo x >/proc/self/oom_score_adj; kill -9 %d"
                    % (os.getpid(), os.getpid()), "--full", "--rw", place.ws, "--inherit")
     assert got.splitlines()[0] == f"/proc/{os.getpid()}"

@@ -29,7 +29,7 @@ while libc.inotify_init() >= 0:
 MOVE = LOOP + "while True:\n    os.rename('one', 'two')\n    os.rename('two', 'one')\n"
 
 
-# Gives a directory a name it has not had for long, all the time.
+# Gives a directory a new name all the time, and no name again for long.
 WANDER = LOOP + """names = ['n%d' % i for i in range(512)]
 os.rename('one', names[-1])
 while True:
@@ -95,7 +95,7 @@ def test_plant(place):
 
 
 def test_remove_swapped(place):
-    """What is removed is what was decided on, whatever a parent is by then."""
+    """The call removes the file that it decided on, even if a parent has changed meanwhile."""
     entries = (R, PR, f"d glob:{place.ws}/secret/**")
     secret = place.put("ws/secret/key", "S")
     place.put("ws/name/key", "")
@@ -108,7 +108,7 @@ def test_remove_swapped(place):
 
 
 def test_read_swapped(place):
-    """So is what is read, and whose size is told."""
+    """The call reads, and tells the size of, the file that it decided on."""
     entries = (R, PR, f"d glob:{place.ws}/secret/**")
     place.put("ws/secret/key", "S" * 77)
     place.put("ws/name/key", "")
@@ -123,7 +123,7 @@ def test_read_swapped(place):
 
 
 def test_denied_file_moves(place):
-    """A directory with a denied file changes its name all the time: no later start reads it."""
+    """A directory with a denied file changes its name all the time: no later start reads the file."""
     entries = (R, PR, f"d glob:{place.ws}/**/*.env")
     place.put("ws/one/x.env", "SECRET\n")
     place.put("ws/one/more/y.env", "SECRET\n")

@@ -61,7 +61,7 @@ def test_resume(shared, how):
     seen = process.next_seq - 1
     leave(first, how)
     second = resume(shared, first.session)
-    # The same write again is not written again; a new one is.
+    # The server ignores a write id that it knows, and takes a new one.
     assert second.write(process, "before\n", writeId="1") == {"status": "accepted"}
     assert second.write(process, "after\n", writeId="2") == {"status": "accepted"}
     second.wait(lambda: process.name in second.processes, "a notification")

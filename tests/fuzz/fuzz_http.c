@@ -97,7 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check_query(&r);
     if (http_header_get(&r, "range").p != NULL)
         check_range(http_header_get(&r, "range"));
-    /* The same head alone, and without its last byte. */
+    /* Parse the head alone, and without its last byte. */
     char *copy = malloc(n);
     REQUIRE(copy != NULL);
     memcpy(copy, data, n);

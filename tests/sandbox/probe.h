@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* What the rows aim at, made by whoever starts the probe. Arguments of the form name=value. */
+/* The targets of the rows, made by the starter of the probe. Arguments of the form name=value. */
 struct probe_aim {
     const char *ws;       /* the workspace; also the working directory */
     const char *outside;  /* a sibling of it */

@@ -307,7 +307,7 @@ static inline void expect_close(struct client *c, unsigned code) {
 
 /* -- clients: coming -- */
 
-/* A socket pair, of which the centre has one end; nothing was said yet. */
+/* A client on a socket pair, accepted by the centre. It has sent nothing. */
 static inline struct client *client_join(void) {
     int pair[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
@@ -320,7 +320,7 @@ static inline struct client *client_join(void) {
     return c;
 }
 
-/* The same, upgraded to a WebSocket and ready. */
+/* A client whose WebSocket is open. */
 static inline struct client *client_new(void) {
     struct client *c = client_join();
     client_send(c, CENTRE_UPGRADE, strlen(CENTRE_UPGRADE));

@@ -146,7 +146,7 @@ static void between_denied_and_granted(void **state) {
     ASK({"ws/deny/in", NO, NO, 0, NO, NO}, {"ws/deny/in/open", NO, NO, 0, NO, NO}, );
 }
 
-/* Neither what is missing nor what it would be in comes into being. */
+/* Nobody may make a missing path, nor the missing directories above it. */
 static void missing_paths(void **state) {
     (void)state;
     assert_int_equal(BUILD(true, "w ws", "d ws/no/such/dir", "r ws/sub/ro"), 0);

@@ -292,7 +292,7 @@ static size_t count_answers(const struct peer *p) {
     return n;
 }
 
-/* Nor do many requests. */
+/* Many requests do not stall the loop either. */
 static void requests_take_turns(void **state) {
     (void)state;
     struct peer *busy = join(), *other = join();
@@ -409,7 +409,7 @@ static void a_proven_peer_stays(void **state) {
     turn();
 }
 
-/* Who may pass is not bound by the time of strangers, only to make progress. */
+/* A client with a token need not hurry like a stranger, but must make progress. */
 static void a_transfer_takes_its_time(void **state) {
     (void)state;
     demand_token();

@@ -332,7 +332,7 @@ static int build_many(int names, int patterns) {
     return r;
 }
 
-/* So are many patterns that each fail at once. */
+/* Many patterns that each fail at once are bounded, too. */
 static void many_patterns_are_bounded(void **state) {
     (void)state;
     assert_true(3000 * 10000 > ENV_MATCH_STEPS);

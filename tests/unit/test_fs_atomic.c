@@ -39,7 +39,7 @@ static void makes(void **state) {
     assert_int_equal(entries("."), 3);
 }
 
-/* The old file, and whoever has it open or by another name, is left as it was. */
+/* The old file stays as it was, for those that have it open or by another name. */
 static void replaces(void **state) {
     (void)state;
     struct err e = ERR_INIT;

@@ -252,7 +252,7 @@ static struct fs_atomic *begin(const char *path, int *fd) {
     return a;
 }
 
-/* What counts are the attributes at the end, whoever has set them, on whichever file. */
+/* The attributes at the end count, whichever process set them, on whichever file. */
 static void follows_changes(void **state) {
     (void)state;
     needs_lists();

@@ -474,7 +474,8 @@ static void into_itself(void **state) {
     expect_text(at("s/d/g"), "g");
 }
 
-/* The same directory by two real paths: found when the copy meets its own destination. */
+/* A bind mount gives a directory two real paths: the copy notices when it meets its own
+ * destination. */
 static int with_bind_mount(void) {
     CHECK(own_mounts() == 0);
     CHECK(mount(at("s"), at("again"), NULL, MS_BIND, NULL) == 0);

@@ -293,7 +293,7 @@ static void cold_data(void **state) {
     close(f.fd);
 }
 
-/* A read that would write the access time is left to those who may wait. */
+/* A read that would write the access time is work for a thread, which may wait. */
 static void access_times(void **state) {
     (void)state;
     make_tree();

@@ -109,7 +109,7 @@ static struct fs_places *look_first(enum plan_access access) {
     return p;
 }
 
-/* Whether the same is there as at first; a change makes it be looked at anew. */
+/* Whether the places are still as `*first` has them. If not, looks at them anew. */
 static bool same(struct fs_places **first) {
     struct fs_places *now = fs_places_look(&plan, false);
     assert_non_null(now);
@@ -122,7 +122,7 @@ static bool same(struct fs_places **first) {
     return false;
 }
 
-/* The same, but for mounts that somebody else makes now and then. */
+/* Like same(), but tries again: other processes of the host mount something now and then. */
 static bool stays(struct fs_places **first) {
     for (int i = 0; i < 100; i++) {
         if (same(first))

@@ -291,7 +291,7 @@ static void odd_names(void **state) {
     EXPECT(ALL(at("long")), uri, "", false);
 }
 
-/* A name that is not UTF-8 cannot be told to anybody: it is looked for as it is shown. */
+/* JSON has no form for a name that is not UTF-8: the search uses the form that is shown. */
 static void bad_names(void **state) {
     (void)state;
     make_file("n\xFF", "");

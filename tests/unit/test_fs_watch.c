@@ -107,7 +107,7 @@ static void tells_of_a_tree(void **state) {
     EXPECT(w, "");
     make_file("a/b/f", "x");
     EXPECT(w, "a/b/f");
-    /* A new directory, and what is in it by the time it is looked at. */
+    /* A new directory, and the entries that it has when the scan reaches it. */
     make_dir("a/n");
     make_dir("a/n/m");
     make_file("a/n/m/g", "");

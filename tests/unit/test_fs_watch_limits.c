@@ -27,7 +27,7 @@ static void too_many_directories(void **state) {
     watch(&watches[1], "small", false);
     assert_int_equal(set.dirs, FS_WATCH_DIRS_MAX);
     settle();
-    /* Nor later, but then it is said. */
+    /* Later it does not work either, but then the client hears of it. */
     make_dir("big/more");
     EXPECT(&watches[0], "overflow");
     make_file("big/d7/f", "");

@@ -322,7 +322,8 @@ static const struct jsondec_field checked_fields[] = {
 };
 static const struct jsondec_struct checked_struct = {"Checked", checked_fields, 4};
 
-/* The first fault in the text is the error, whoever finds it; a missing field comes last. */
+/* The first fault in the text is the error, in whatever order they are found; a missing field
+ * comes last. */
 static void first_fault_is_reported(void **state) {
     static const struct {
         const char *text, *error;

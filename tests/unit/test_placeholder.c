@@ -100,7 +100,7 @@ static void held_by_another(void **state) {
     placeholder_sweep(list);
     assert_true(is_there());
     end_other(pid, release);
-    /* The other was killed: whoever uses it next removes it. */
+    /* The other was killed: the next user of the directory removes it. */
     make_and_end(1);
     placeholder_sweep(list);
     assert_false(is_there());

@@ -53,7 +53,7 @@ static const struct row rows[] = {
     {"one share alone: unseen goes when nothing else is left", 100, "A60u A60u A60u", "0 1"},
     {"a large item may have to go itself", 100, "A120u", "0"},
     {"the share that holds most loses", 100, "A10s B50s B50s", "1"},
-    {"whoever came last", 100, "B50s B50s A10s", "0"},
+    {"the share that holds most loses, not the one that came last", 100, "B50s B50s A10s", "0"},
     {"also when its items are unseen and the other's seen, within the guarantee", 100,
      "A20s B50u B50u", "1"},
     {"beyond the guarantee seen goes before unseen", 100, "A30s B50u B40u", "0"},
@@ -134,7 +134,7 @@ static const struct retention_item *choose(const struct retention *r, struct ret
 #define MANY_SHARES 300
 #define MANY_ITEMS 3000
 
-/* The bound holds after each step, and who stays within the guarantee loses nothing. */
+/* The bound holds after each step, and a share within the guarantee loses nothing. */
 static void random_steps_agree_with_the_rule(void **state) {
     (void)state;
     static struct retention_share shares[MANY_SHARES];

@@ -299,7 +299,7 @@ static void a_silent_connection_loses_its_session(void **state) {
     assert_true(conn_is_open(b->conn));
 }
 
-/* A connection whose input is not read now has said something all the same. */
+/* A connection is alive if bytes have arrived, even if the server does not read them now. */
 static void bytes_that_nobody_has_read_are_a_sign_of_life(void **state) {
     (void)state;
     struct client *a = client_new(), *b = client_new();
@@ -327,7 +327,7 @@ static void a_connection_may_end_while_it_is_asked(void **state) {
     assert_true(conn_is_open(b->conn));
 }
 
-/* -- who has it -- */
+/* -- which connection has it -- */
 
 static void its_gate_follows_the_queue_of_its_connection(void **state) {
     (void)state;

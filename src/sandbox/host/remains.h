@@ -27,7 +27,7 @@ struct remains {
 
 void remains_init(struct remains *r, struct loop *loop);
 
-/* Removes what is left, and waits a short while for that. */
+/* Removes the directories that are left, and waits a short while for that. */
 void remains_fini(struct remains *r);
 
 /* Takes over the list of a supervisor that has ended: sweeps and frees it, now or later. NULL is

@@ -48,7 +48,7 @@ for _name, _profile in PROFILES.items():
 
 @case("background")
 async def background(t):
-    """Who stays behind when a command ends."""
+    """Background processes survive the end of their command, or do not."""
     place = await Place.open(t)
     for name, profile in (("none", None), ("read", ["r :root"]),
                           ("work", ["r :root", "w :project_roots"])):

@@ -10,7 +10,7 @@
  * A call that waits says so on standard output, "hang OP PATH", and when it goes on "went OP PATH"
  * (let go) or "gave OP PATH" (its caller was killed). Standard input: "release" lets go those that
  * wait and all later ones until "hold". Its end ends the program and the mount, with ENOTCONN for
- * whoever still waits.
+ * the calls that still wait.
  */
 
 #define FUSE_USE_VERSION 31
@@ -107,7 +107,7 @@ static int check(const char *path, const char *op) {
     return f.kind == FAIL ? -f.error : f.kind == HANG ? hang(op, path) : 0;
 }
 
-/* The same for bytes at an offset; *size becomes what may be moved before the fault begins. */
+/* Like check(), for bytes at an offset. Cuts *size to the bytes in front of the fault. */
 static int check_range(const char *path, const char *op, size_t *size, off_t offset) {
     struct fault f = fault_of(path, op);
     if (f.kind == NONE)

@@ -1,4 +1,4 @@
-"""Somebody who changes the file system while a test looks at it."""
+"""A process that changes the file system while a test looks at it."""
 
 import ctypes
 import os

@@ -134,7 +134,7 @@ class FaultFs:
         return self.path / name
 
     def wait(self, line):
-        """Waits until a line was said, and takes it."""
+        """Waits for a line of the file system's output, and takes it."""
         deadline = Deadline()
         while line not in self.said:
             assert readable(self.popen.stdout, deadline.left()), f"{line!r} not in {self.said}"

@@ -101,7 +101,7 @@ class Process:
 
 
 class View:
-    """What one process/attach was told, in order of arrival."""
+    """The notifications of one process/attach, in order of arrival."""
 
     def __init__(self, name, attach_id, after):
         self.name, self.id = name, attach_id
@@ -417,7 +417,7 @@ class Client:
         return self.error(f"process/{method}", {"processId": name, **params})
 
     def attach(self, session, process, **params):
-        """Watches a process of a session; returns what is told about it."""
+        """Watches a process of a session; returns its notifications."""
         name = process if isinstance(process, str) else process.name
         result = self.call("process/attach", {"sessionId": session, "processId": name, **params})
         assert set(result) == {"attachId"}

@@ -253,7 +253,7 @@ class Proxy:
             watcher.set()
 
     async def until(self, condition, what, seconds=WAIT_SECONDS):
-        """Waits for a condition on what has passed; it is looked at after every message."""
+        """Waits for a condition on the messages that passed; checks it after each message."""
         watcher = asyncio.Event()
         self._watchers.append(watcher)
         deadline = asyncio.get_running_loop().time() + seconds

@@ -31,7 +31,7 @@ async def commands(b, m, *expected):
 
 class Alive:
     """A sandboxed command that would go on for long. Process numbers inside differ from those
-    outside, so a FIFO that it and its children hold open tells who is alive."""
+    outside, so a FIFO that it and its children hold open tells whether one is alive."""
 
     @classmethod
     async def start(cls, b, m, before=""):
