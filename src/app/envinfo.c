@@ -1,5 +1,6 @@
 #include "app/envinfo.h"
 
+#include "app/server.h"
 #include "base/uri.h"
 #include "json/jsonw.h"
 #include "app/shell.h"

@@ -1,7 +1,10 @@
 #pragma once
 /* environmentInfo: facts about this host for clients. */
 
-#include "app/server.h"
+#include "base/util.h"
+
+struct buf;
+struct server;
 
 /* Sets server->processes.shell and the constant part in server->info. 0 or -errno. */
 MUST_CHECK int envinfo_build(struct server *s);

@@ -3,6 +3,8 @@
 #include "app/server.h"
 #include "process/attach.h"
 #include "files/fs_api.h"
+#include "files/fs_watch_api.h"
+#include "files/fs_params.h"
 #include "app/envinfo.h"
 #include "process/params.h"
 #include "process/process_api.h"

@@ -6,8 +6,11 @@
  */
 
 #include "rpc/rpc.h"
-#include "files/fs_handle.h"
-#include "files/fs_params.h"
+
+struct files_host;
+struct fs_file;
+struct fs_params;
+struct sendq_seg;
 
 #define FS_QUICK_MAX 65536        /* bytes that fs/readFile reads in the loop's thread */
 #define FS_CHUNK 1048575          /* bytes of a file read and encoded at a time: a multiple of 3 */

@@ -1,6 +1,8 @@
 /* fs/open, fs/readBlock, fs/writeBlock, fs/close. */
 #include "json/base64.h"
 #include "files/fs_api.h"
+#include "files/fs_handle.h"
+#include "files/fs_params.h"
 #include "files/fs_json.h"
 #include "files/file_events.h"
 

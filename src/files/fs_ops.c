@@ -9,6 +9,8 @@
 #include "fs/fs_rename.h"
 #include "fs/fs_walk.h"
 #include "files/fs_api.h"
+#include "files/fs_handle.h"
+#include "files/fs_params.h"
 #include "files/fs_json.h"
 #include "files/file_events.h"
 

@@ -6,6 +6,8 @@
  */
 #include "json/base64.h"
 #include "files/fs_api.h"
+#include "files/fs_handle.h"
+#include "files/fs_params.h"
 
 #include <errno.h>
 

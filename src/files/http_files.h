@@ -10,7 +10,10 @@
  * Maxima per job: HTTP_FILES_CHUNK bytes held, received or read; HTTP_FILES_TURN bytes sent.
  */
 
-#include "files/files_host.h"
+struct conn;
+struct files_host;
+struct http_answer;
+struct http_request;
 
 #define HTTP_FILES_CHUNK (1u << 20)
 #define HTTP_FILES_SMALL 65536 /* bytes of a file that is read before the answer */

@@ -1,5 +1,8 @@
 #include "process/process_json.h"
 
+#include "proc/resources.h"
+#include "process/process.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -1,9 +1,11 @@
 #pragma once
 /* The state of a process as JSON members, alike in every answer and notification. */
 
-#include "base/buf.h"
-#include "proc/resources.h"
-#include "process/process.h"
+#include "base/util.h"
+
+struct buf;
+struct proc;
+struct process;
 
 /*
  * "exited":..,"exitCode":..,"closed":..,"sandboxDenied":.. and process_json_put_extra().

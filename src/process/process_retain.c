@@ -1,5 +1,6 @@
 #include "process/process_retain.h"
 
+#include "process/process.h"
 #include "base/log.h"
 
 static struct conn *process_conn(const struct process *p) {
@@ -137,4 +138,8 @@ void process_retain_drop(struct process *p) {
     list_remove(&p->unsent);
     retention_drop(&p->host->outputs, &p->output);
     retention_drop(&p->host->entries, &p->entry);
+}
+
+bool process_retain_has_lost(const struct process *p, uint64_t after) {
+    return p->lost_seq > after;
 }

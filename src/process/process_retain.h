@@ -10,7 +10,12 @@
  * until it is.
  */
 
-#include "process/process.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct process;
+struct session;
 
 /* A process has closed: keeps its output and its entry for a time, within the bounds. */
 void process_retain(struct process *p);
@@ -31,6 +36,4 @@ void process_retain_note_ack(struct process *p);
 void process_retain_note_detach(struct session *s);
 
 /* Whether output with a sequence number above `after` was evicted. */
-static inline bool process_has_lost(const struct process *p, uint64_t after) {
-    return p->lost_seq > after;
-}
+bool process_retain_has_lost(const struct process *p, uint64_t after);

@@ -1,4 +1,5 @@
 #include "process/params.h"
+#include "process/process.h"
 #include "process/process_api.h"
 
 #include "json/base64.h"

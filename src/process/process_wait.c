@@ -88,7 +88,7 @@ static int process_put_read(struct process *p, const struct process_query *q, st
     uint64_t next = q->limited && last != 0 ? last + 1 : p->proc.next_seq;
     if (r == 0)
         r = buf_putf(b, "],\"nextSeq\":%" PRIu64 ",\"failure\":", next);
-    if (r == 0 && process_has_lost(p, q->after))
+    if (r == 0 && process_retain_has_lost(p, q->after))
         r = buf_putf(b,
                      "\"output of the process was dropped: closed processes retain at most %zu "
                      "bytes\",",

@@ -1,7 +1,16 @@
 #pragma once
 /* Requests that wait for news of a process: process/read, process/wait. */
 
-#include "process/process.h"
+#include "base/util.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct buf;
+struct err;
+struct outlog_chunk;
+struct process;
+struct rpc_call;
 
 enum process_until {
     PROCESS_UNTIL_NEWS,   /* there is something to read */

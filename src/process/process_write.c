@@ -1,5 +1,7 @@
 #include "process/process_write.h"
 
+#include "process/process.h"
+
 #include <errno.h>
 
 /* A write that waits for room; none of its bytes has been written. */

@@ -1,7 +1,13 @@
 #pragma once
 /* process/write and process/closeStdin: input of a process, and requests that wait for room. */
 
-#include "process/process.h"
+#include "base/str.h"
+
+#include <stdbool.h>
+
+struct err;
+struct process;
+struct rpc_call;
 
 #define PROCESS_YIELDED_BYTES_MAX (64u << 20) /* bytes of waiting writes per connection */
 
