@@ -640,12 +640,12 @@ static void test_legacy_policies(void **state) {
         legacy_plan("{\"type\":\"external-sandbox\",\"network_access\":\"enabled\"}", ""),
         "net=yes unconfined");
     assert_string_equal(legacy_plan("{\"type\":\"workspace-write\"}", ""),
-                        "net=no full r:/ w:/t w:/tmp w:/w r:/w/.agents r:/w/.codex r:/w/.git");
+                        "net=no full r:/ w:/t w:/tmp w:/w");
     assert_string_equal(
         legacy_plan("{\"type\":\"workspace-write\",\"writable_roots\":[\"/x\"],\"network_access\":"
                     "true,\"exclude_tmpdir_env_var\":true,\"exclude_slash_tmp\":true}",
                     ""),
-        "net=yes full r:/ w:/w r:/w/.agents r:/w/.codex r:/w/.git w:/x");
+        "net=yes full r:/ w:/w w:/x");
 }
 
 static void test_legacy_contexts(void **state) {

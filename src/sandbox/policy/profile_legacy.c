@@ -150,7 +150,6 @@ static int policy_workspace(struct profile_decoder *d, const struct json_node *v
         {"network_access", false, false, policy_network},
         {"exclude_tmpdir_env_var", false, false, policy_no_tmpdir},
         {"exclude_slash_tmp", false, false, policy_no_slash_tmp}};
-    static const char *const protected[] = {".git", ".agents", ".codex"};
     d->p->kind = PROFILE_RESTRICTED;
     int r = profile_decode_members(d, v, members, ARRAY_LEN(members), policy);
     if (r == 0 && policy->access == NULL)
@@ -161,8 +160,6 @@ static int policy_workspace(struct profile_decoder *d, const struct json_node *v
         r = legacy_add(d, PROFILE_SLASH_TMP, PLAN_WRITE, NULL);
     if (r == 0 && !policy->no_tmpdir)
         r = legacy_add(d, PROFILE_TMPDIR, PLAN_WRITE, NULL);
-    for (size_t i = 0; r == 0 && i < ARRAY_LEN(protected); i++)
-        r = legacy_add(d, PROFILE_PROJECT_ROOTS, PLAN_READ, protected[i]);
     return r;
 }
 
