@@ -66,8 +66,9 @@ static int envinfo_put_capabilities(struct server *s) {
                     "\"quit\",\"usr1\",\"usr2\",\"winch\",\"stop\",\"continue\"],"
                     "\"processTimeout\":true,\"processLimits\":true,"
                     "\"processLifecycle\":true,\"processAck\":true,\"sessionLimits\":true,"
-                    "\"processAttach\":%s",
-                    s->opt->http_files ? "true" : "false", s->opt->allow_attach ? "true" : "false");
+                    "\"processAttach\":%s%s",
+                    s->opt->http_files ? "true" : "false", s->opt->allow_attach ? "true" : "false",
+                    web_host_is_ready(&s->web) ? ",\"httpHeaderEnvVars\":true" : "");
 }
 
 int envinfo_build(struct server *s) {

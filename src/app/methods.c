@@ -11,6 +11,8 @@
 #include "process/events.h"
 #include "process/sandbox_members.h"
 #include "process/start.h"
+#include "web/web_params.h"
+#include "web/web_request.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -172,9 +174,12 @@ const struct rpc_method methods_table[] = {
     {"fs/watch", "filesystem", NULL, false, fs_watch_api_decode, fs_watch_api_run, NULL, NULL},
     {"fs/unwatch", "filesystem", NULL, false, fs_watch_api_end_decode, fs_watch_api_end_run, NULL,
      NULL},
+    /* The last METHODS_WEB: a server without the HTTP program has none of them. */
+    {"http/request", "http", NULL, false, web_params_decode, web_request_run, NULL, "bodyBase64"},
 };
 const size_t methods_count = ARRAY_LEN(methods_table);
 
 _Static_assert(ARRAY_LEN(methods_table) <= RPC_METHODS_MAX, "every method has its tally");
+_Static_assert(sizeof(struct web_params) <= RPC_PARAMS_MAX, "params fit the dispatcher's space");
 _Static_assert(sizeof(struct start_params) <= RPC_PARAMS_MAX, "params fit the dispatcher's space");
 _Static_assert(sizeof(struct fs_params) <= RPC_PARAMS_MAX, "params fit the dispatcher's space");

@@ -261,6 +261,15 @@ static int apply_listen(struct options *o, const struct options_args *a, unsigne
     return r;
 }
 
+/* `none` is no path. */
+static int apply_http_program(struct options *o, const struct options_args *a, struct err *e) {
+    const char *path = a->value[OPT_HTTP_PROGRAM];
+    if (!a->given[OPT_HTTP_PROGRAM])
+        return 0;
+    o->http_program = strcmp(path, "none") == 0 ? strdup(path) : absolute_path(path);
+    return o->http_program == NULL ? err_os(e, ERR_INTERNAL, errno) : 0;
+}
+
 static int apply_files(struct options *o, const struct options_args *a, struct err *e) {
     if (a->given[OPT_AUDIT_LOG]) {
         o->audit_log = absolute_path(a->value[OPT_AUDIT_LOG]);
@@ -316,6 +325,8 @@ static int apply(struct options *o, const struct options_args *a, unsigned passe
         r = err_set(e, ERR_INVALID_PARAMS,
                     "--%s: `%s` is not a loopback address and `--ws-auth` is not set",
                     o->metrics ? "metrics" : "http-files", a->value[OPT_LISTEN]);
+    if (r == 0)
+        r = apply_http_program(o, a, e);
     return r == 0 ? apply_files(o, a, e) : r;
 }
 
@@ -345,6 +356,7 @@ static int print_config(const struct options *o, struct options_args *a, FILE *o
         a->value[a->given[OPT_WS_SHARED_SECRET_FILE] ? OPT_WS_SHARED_SECRET_FILE
                                                      : OPT_WS_TOKEN_FILE] = o->auth_file;
     a->value[OPT_AUDIT_LOG] = o->audit_log;
+    a->value[OPT_HTTP_PROGRAM] = o->http_program;
     return config_print(a, out, e);
 }
 
@@ -380,6 +392,7 @@ void options_fini(struct options *o) {
     auth_fini(&o->auth);
     free(o->auth_file);
     free(o->audit_log);
+    free(o->http_program);
     free(o->notify_socket);
     for (size_t i = 0; i < o->http_host_count; i++)
         free(o->http_hosts[i]);

@@ -32,8 +32,9 @@ struct options {
     uint64_t concurrent_requests;        /* per connection, >= 1 */
     char *http_hosts[OPTIONS_HOSTS_MAX]; /* owned: names that HTTP accepts in Host */
     size_t http_host_count;
-    bool metrics;    /* answer /metrics */
-    bool http_files; /* answer /v1/files */
+    bool metrics;       /* answer /metrics */
+    bool http_files;    /* answer /v1/files */
+    char *http_program; /* owned: for web_host_init(); NULL = beside our own */
 
     /* Authentication. */
     struct auth auth; /* loaded, ready to use */

@@ -111,6 +111,13 @@ const struct option_spec options_table[OPT_COUNT] = {
     [OPT_HTTP_FILES] = {.name = "http-files",
                         .key = "httpFiles",
                         .help = "Answer GET and PUT /v1/files?path=PATH with raw bytes of files"},
+    [OPT_HTTP_PROGRAM] =
+        {.name = "http-program",
+         .value = "PATH",
+         .key = "httpProgram",
+         .kind = OPTION_PATH,
+         .help = "The program that makes requests for `http/request`; `none` refuses them\n"
+                 "[default: exec-server-http beside exec-server, if it is there]"},
     [OPT_SESSION_TTL] =
         {.name = "session-ttl",
          .value = "SECONDS",

@@ -10,6 +10,7 @@
 #include "app/methods.h"
 #include "process/events.h"
 #include "process/session.h"
+#include "web/web_conn.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -65,6 +66,7 @@ static void server_on_pressure(struct conn *c, bool high) {
         attach_resume(s);
         if (s->files != NULL)
             fs_watch_api_resume(&s->files->watch);
+        web_conn_resume(s->web);
     }
     if (!high)
         rpc_peer_resume(p);
@@ -176,9 +178,9 @@ static bool server_has_news(const struct server *s) {
     return false;
 }
 
-/* Helpers in sandboxes do not count as commands: they end with the server. */
+/* Helpers in sandboxes and HTTP programs do not count as commands: they end with the server. */
 static bool server_runs_commands(const struct server *s) {
-    return s->processes.procs.children.live > s->files.helpers_alive;
+    return s->processes.procs.children.live > s->files.helpers_alive + s->web.alive;
 }
 
 /* A process died: checks whether the shutdown can go on. */
@@ -306,8 +308,13 @@ static int server_watch_signals(struct server *s) {
 
 /* -- life -- */
 
+static void server_on_detached(struct session *s) {
+    files_host_detached(s);
+    web_conn_detached(s);
+}
+
 static const struct process_hooks server_process_hooks = {
-    .detached = files_host_detached,
+    .detached = server_on_detached,
     .ended = files_host_ended,
     .freed = server_on_freed,
     .died = server_on_died,
@@ -343,6 +350,7 @@ static int server_init_processes(struct server *s, struct rlimit nofile) {
                                          .conns = &s->conns,
                                          .ops = &s->ops,
                                          .files = &s->files,
+                                         .web = &s->web,
                                          .hooks = &server_process_hooks};
     passwd_read("/etc/passwd", getuid(), &s->passwd);
     return process_host_init(&s->processes, &settings, nofile, s->passwd.home);
@@ -383,13 +391,16 @@ int server_init(struct server *s, struct options *opt, struct rlimit nofile, str
                                    .ops = &s->ops,
                                    .lanes = lanes};
     files_host_init(&s->files);
+    s->web = (struct web_host){.loop = &s->loop, .processes = &s->processes};
+    int web = web_host_init(&s->web, opt->http_program, e);
     if (r == 0)
         r = server_init_conns(s);
     if (r == 0)
         r = envinfo_build(s);
-    rpc_host_init(&s->rpc, &s->pool, methods_table, methods_count, lanes, server_on_peer_gone);
-    if (r < 0)
-        return err_os(e, ERR_INTERNAL, -r);
+    size_t methods = methods_count - (web_host_is_ready(&s->web) ? 0 : METHODS_WEB);
+    rpc_host_init(&s->rpc, &s->pool, methods_table, methods, lanes, server_on_peer_gone);
+    if (r < 0 || web < 0)
+        return r < 0 ? err_os(e, ERR_INTERNAL, -r) : web;
     return ops_init(&s->ops, &s->loop, opt->audit_log, e);
 }
 
@@ -433,6 +444,7 @@ bool server_fini(struct server *s) {
     util_close_fd(&s->signals.fd);
     rpc_host_fini(&s->rpc);
     files_host_fini(&s->files);
+    web_host_fini(&s->web);
     passwd_fini(&s->passwd);
     buf_fini(&s->info);
     ops_fini(&s->ops);

@@ -11,6 +11,7 @@
 #include "ops/ops.h"
 #include "process/process_host.h"
 #include "rpc/rpc.h"
+#include "web/web_host.h"
 
 #define SERVER_LANES_MAX 1024     /* maximum of --concurrent-requests */
 #define SERVER_DRAIN_MS 5         /* between checks whether clients have all news */
@@ -31,6 +32,7 @@ struct server {
     struct ops ops;
     struct process_host processes;
     struct files_host files;
+    struct web_host web;
     struct listener listener;
     struct loop_timer heap_timer; /* runs until free memory returns to the system */
     uint64_t started;             /* loop time */

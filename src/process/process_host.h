@@ -20,6 +20,7 @@
 struct conn_host;
 struct files_host;
 struct process_host;
+struct web_host;
 struct session;
 
 /* Settings of the operator. */
@@ -50,7 +51,8 @@ struct process_host {
     struct loop *loop;
     struct conn_host *conns;
     struct ops *ops;
-    struct files_host *files; /* belongs to the room above, opaque here */
+    struct files_host *files; /* belongs to a room above, opaque here */
+    struct web_host *web;     /* likewise */
     const struct process_hooks *hooks;
     struct process_settings settings;
     struct proc_host procs;

@@ -36,6 +36,7 @@ struct session {
     size_t running;        /* its processes that have not closed */
     struct list views;     /* struct attach: the processes that its connection watches */
     struct fs_conn *files; /* the file calls and handles of its connection; owned */
+    struct web_conn *web;  /* the HTTP requests of its connection; owned */
     struct list helpers;   /* struct fs_helper, the least recently used first */
     size_t helper_count;
     struct retention_share output, entries; /* its shares of the retained closed processes */

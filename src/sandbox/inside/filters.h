@@ -24,6 +24,10 @@ enum filter_files {
 
 #define FILTER_KINDS (FILTER_NETWORKS * FILTER_FILES)
 
+/* The program behind those of sandboxes: that of the HTTP program (src/fetch). */
+#define FILTER_HTTP FILTER_KINDS
+#define FILTER_PROGRAMS (FILTER_KINDS + 1)
+
 /* Program n, for network n / FILTER_FILES and files n % FILTER_FILES: start[n] to start[n + 1]. */
 extern const struct sock_filter filter_code[];
-extern const uint16_t filter_start[FILTER_KINDS + 1];
+extern const uint16_t filter_start[FILTER_PROGRAMS + 1];

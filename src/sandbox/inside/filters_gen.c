@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <seccomp.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -107,6 +108,15 @@ static const char *const gen_alone[] = {
     "fremovexattr", "fsetxattr", "futimesat", "lchown",      "lremovexattr", "lsetxattr",
     "mq_open",      "mq_unlink", "msgget",    "removexattr", "semget",       "setxattr",
     "shmat",        "shmget",    "utime",     "utimensat",   "utimes",
+};
+
+/* What the HTTP program never does: run programs, change files, serve, change what it may do. */
+static const char *const gen_http[] = {
+    "accept",     "accept4",   "chroot",   "copy_file_range", "creat",   "execve",
+    "execveat",   "fallocate", "fork",     "ftruncate",       "kill",    "link",
+    "linkat",     "listen",    "mkdir",    "mkdirat",         "mknod",   "mknodat",
+    "pidfd_open", "rename",    "renameat", "renameat2",       "rmdir",   "symlink",
+    "symlinkat",  "truncate",  "unlink",   "unlinkat",        "unshare", "vfork",
 };
 
 /* A program being made. */
@@ -234,12 +244,62 @@ static void gen_files(struct gen *g, enum filter_files files) {
     }
 }
 
-static void gen_rules(struct gen *g, enum filter_network network, enum filter_files files) {
+/* Denies a call that opens a file to change it: the flags are argument `arg`. */
+static void gen_deny_writing(struct gen *g, int nr, unsigned arg) {
+    gen_deny_if(g, nr, ARG_BITS(arg, O_ACCMODE, O_WRONLY));
+    gen_deny_if(g, nr, ARG_BITS(arg, O_ACCMODE, O_RDWR));
+    gen_deny_if(g, nr, ARG_BITS(arg, O_ACCMODE, O_ACCMODE)); /* as good as O_RDWR for ioctl() */
+    gen_deny_if(g, nr, ARG_BITS(arg, O_CREAT, O_CREAT));
+    gen_deny_if(g, nr, ARG_BITS(arg, O_TRUNC, O_TRUNC));
+}
+
+/* Threads, but no processes: curl resolves names in threads. */
+static void gen_only_threads(struct gen *g) {
+    gen_deny_if(g, SCMP_SYS(clone), ARG_BITS(0, CLONE_THREAD, 0));
+    gen_must(seccomp_rule_add(g->c, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0), "clone3");
+}
+
+/* Sockets of the internet, and of routes, which the resolver asks for its own addresses. */
+static void gen_client(struct gen *g) {
+    static const int families[] = {AF_INET, AF_INET6};
+    gen_deny_if(g, SCMP_SYS(socket), ARG_IS(0, SCMP_CMP_GT, AF_NETLINK));
+    for (uint64_t family = 0; family < AF_NETLINK; family++) {
+        if (family != AF_INET && family != AF_INET6)
+            gen_deny_if(g, SCMP_SYS(socket), ARG_IS(0, SCMP_CMP_EQ, family));
+    }
+    for (size_t i = 0; i < ARRAY_LEN(families); i++) {
+        const struct scmp_arg_cmp raw[] = {ARG_IS(0, SCMP_CMP_EQ, (uint64_t)families[i]),
+                                           ARG_BITS(1, 0xf, SOCK_RAW)};
+        gen_must(seccomp_rule_add_array(g->c, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 2, raw),
+                 "raw sockets");
+    }
+    gen_deny_if(g, SCMP_SYS(socketpair), ARG_IS(0, SCMP_CMP_NE, AF_UNIX));
+    gen_unix_pairs(g, SCMP_SYS(socketpair));
+}
+
+static void gen_http_rules(struct gen *g) {
+    gen_deny(g, gen_no_trace, ARRAY_LEN(gen_no_trace));
+    gen_files(g, FILTER_ALONE);
+    gen_deny(g, gen_http, ARRAY_LEN(gen_http));
+    gen_only_threads(g);
+    gen_client(g);
+    if (seccomp_syscall_resolve_name_arch(g->arch, "open") >= 0)
+        gen_deny_writing(g, SCMP_SYS(open), 1);
+    gen_deny_writing(g, SCMP_SYS(openat), 2);
+    /* Its flags lie in memory. */
+    gen_must(seccomp_rule_add(g->c, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(openat2), 0), "openat2");
+}
+
+static void gen_rules(struct gen *g, unsigned program) {
     gen_must(seccomp_attr_set(g->c, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS), "attribute");
     gen_must(seccomp_attr_set(g->c, SCMP_FLTATR_CTL_OPTIMIZE, 2), "tree"); /* not a list */
     gen_deny(g, gen_always, ARRAY_LEN(gen_always));
-    gen_network(g, network);
-    gen_files(g, files);
+    if (program == FILTER_HTTP) {
+        gen_http_rules(g);
+    } else {
+        gen_network(g, (enum filter_network)(program / FILTER_FILES));
+        gen_files(g, (enum filter_files)(program % FILTER_FILES));
+    }
     /* Types into the terminal of the next reader. */
     gen_deny_if(g, SCMP_SYS(ioctl), LOW_IS(1, TIOCSTI));
     gen_deny_if(g, SCMP_SYS(ioctl), LOW_IS(1, TIOCLINUX));
@@ -274,7 +334,7 @@ static size_t gen_export(scmp_filter_ctx c, struct sock_filter *out, size_t room
 }
 
 /* Prints one program; returns the number of its instructions. */
-static size_t gen_program(uint32_t arch, enum filter_network network, enum filter_files files) {
+static size_t gen_program(uint32_t arch, unsigned program) {
     static struct sock_filter code[GEN_CODE_MAX];
     struct gen g = {.c = seccomp_init(SCMP_ACT_ALLOW), .arch = arch};
     gen_must(g.c == NULL ? -ENOMEM : 0, "library");
@@ -282,7 +342,7 @@ static size_t gen_program(uint32_t arch, enum filter_network network, enum filte
         gen_must(seccomp_arch_remove(g.c, SCMP_ARCH_NATIVE), "own architecture");
         gen_must(seccomp_arch_add(g.c, arch), "architecture");
     }
-    gen_rules(&g, network, files);
+    gen_rules(&g, program);
     size_t n = gen_numbers(&g, code);
     n += gen_export(g.c, code + n, GEN_CODE_MAX - n);
     seccomp_release(g.c);
@@ -293,16 +353,15 @@ static size_t gen_program(uint32_t arch, enum filter_network network, enum filte
 }
 
 static void gen_all(uint32_t arch) {
-    size_t start[FILTER_KINDS + 1] = {0};
+    size_t start[FILTER_PROGRAMS + 1] = {0};
     /* Do not ask this kernel: the build may run under an emulator, or on an old one. */
     gen_must(seccomp_api_set(3), "level of the interface");
     printf("#include \"sandbox/inside/filters.h\"\n\nconst struct sock_filter filter_code[] = {\n");
-    for (unsigned i = 0; i < FILTER_KINDS; i++)
-        start[i + 1] = start[i] + gen_program(arch, (enum filter_network)(i / FILTER_FILES),
-                                              (enum filter_files)(i % FILTER_FILES));
-    gen_must(start[FILTER_KINDS] > UINT16_MAX ? -E2BIG : 0, "programs");
-    printf("};\n\nconst uint16_t filter_start[FILTER_KINDS + 1] = {\n");
-    for (unsigned i = 0; i <= FILTER_KINDS; i++)
+    for (unsigned i = 0; i < FILTER_PROGRAMS; i++)
+        start[i + 1] = start[i] + gen_program(arch, i);
+    gen_must(start[FILTER_PROGRAMS] > UINT16_MAX ? -E2BIG : 0, "programs");
+    printf("};\n\nconst uint16_t filter_start[FILTER_PROGRAMS + 1] = {\n");
+    for (unsigned i = 0; i <= FILTER_PROGRAMS; i++)
         printf("    %zu,\n", start[i]);
     printf("};\n");
 }

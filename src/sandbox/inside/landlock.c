@@ -186,3 +186,29 @@ int landlock_make(const struct launch_request *q, const struct layout *l, int *f
 int landlock_enter(int fd) {
     return syscall(SYS_landlock_restrict_self, fd, 0) < 0 ? -errno : 0;
 }
+
+static int landlock_readable(struct landlock_rules *r, const char *path) {
+    struct stat st;
+    _cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return 0;
+    uint64_t rights = S_ISDIR(st.st_mode) ? FS_READ_FILE | FS_READ_DIR : FS_READ_FILE;
+    return landlock_allow_fd(r, fd, rights) < 0 ? -errno : 0;
+}
+
+int landlock_read_only(const char *const *paths, size_t n) {
+    unsigned abi = landlock_abi(LANDLOCK_ABI_MAX);
+    struct landlock_rules r = {.handled = landlock_handled(abi)};
+    struct ruleset_attr attr = {.fs = r.handled};
+    if (abi >= 6)
+        attr.scoped = SCOPE_SIGNAL | SCOPE_ABSTRACT_UNIX_SOCKET;
+    if (abi == 0)
+        return 0;
+    size_t size = abi >= 6 ? sizeof attr : offsetof(struct ruleset_attr, net);
+    _cleanup_close_ int fd = (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
+    int e = fd < 0 ? -errno : 0;
+    r.fd = fd;
+    for (size_t i = 0; e == 0 && i < n; i++)
+        e = landlock_readable(&r, paths[i]);
+    return e < 0 ? e : landlock_enter(fd);
+}

@@ -19,3 +19,9 @@ MUST_CHECK int landlock_make(const struct launch_request *q, const struct layout
 
 /* Confines this process; no_new_privs must be set. 0 or -errno. */
 MUST_CHECK int landlock_enter(int fd);
+
+/*
+ * Confines this process to reading files at or below the paths, symbolic links followed; missing
+ * paths are skipped. no_new_privs must be set. 0, also without Landlock; or -errno.
+ */
+MUST_CHECK int landlock_read_only(const char *const *paths, size_t n);

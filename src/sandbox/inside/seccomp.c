@@ -23,10 +23,17 @@ static enum filter_files seccomp_files(const struct plan *p, enum launch_backend
     return p->inherit_pids ? FILTER_HOST_PIDS : FILTER_CONFINED;
 }
 
-int seccomp_enter(const struct plan *p, enum launch_backend backend) {
-    unsigned n = seccomp_network(p) * FILTER_FILES + seccomp_files(p, backend);
+static int seccomp_install(unsigned n) {
     struct sock_fprog program = {
         .len = (unsigned short)(filter_start[n + 1] - filter_start[n]),
         .filter = (struct sock_filter *)(uintptr_t)&filter_code[filter_start[n]]};
     return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0 ? -errno : 0;
+}
+
+int seccomp_enter(const struct plan *p, enum launch_backend backend) {
+    return seccomp_install(seccomp_network(p) * FILTER_FILES + seccomp_files(p, backend));
+}
+
+int seccomp_enter_http(void) {
+    return seccomp_install(FILTER_HTTP);
 }

@@ -8,3 +8,7 @@
 /* Installs the filter for a plan and backend in this process; no_new_privs must be set. 0 or
  * -errno. */
 MUST_CHECK int seccomp_enter(const struct plan *p, enum launch_backend backend);
+
+/* Installs the filter of the HTTP program in this process and its future threads; else as
+ * seccomp_enter(). It denies exec, new processes, changes of files, and servers. */
+MUST_CHECK int seccomp_enter_http(void);
