@@ -1,7 +1,6 @@
 #include "fetch/message.h"
 
 #include "base/utf8.h"
-#include "json/base64.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -159,20 +158,7 @@ static int message_refer(struct message *m, const struct http_url *to) {
     return r < 0 ? r : message_set(m, "referer", buf_str(&from));
 }
 
-/* User info of the new URL becomes a field. */
-static int message_log_in(struct message *m, const struct http_url *to) {
-    if (!to->has_user)
-        return 0;
-    size_t room = sizeof "Basic " + base64_encoded_len(to->user.len);
-    char *value = arena_alloc(&m->arena, room);
-    if (value == NULL)
-        return -ENOMEM;
-    size_t n = (size_t)(stpcpy(value, "Basic ") - value);
-    n += base64_encode(value + n, to->user.p, to->user.len);
-    return message_set(m, "authorization", (struct str){value, n});
-}
-
-/* `host` is the caller's word for the first origin only. */
+/* `host` is the caller's word for the first origin only. User info of the new URL is dropped. */
 static int message_move(struct message *m, unsigned status, struct http_url *to) {
     static const char *const secrets[] = {"authorization",       "cookie", "cookie2",
                                           "proxy-authorization", "host",   "www-authenticate"};
@@ -185,8 +171,6 @@ static int message_move(struct message *m, unsigned status, struct http_url *to)
     int r = message_refer(m, to);
     if (!http_url_same_origin(&m->url, to))
         message_drop(m, secrets, ARRAY_LEN(secrets));
-    if (r == 0)
-        r = message_log_in(m, to);
     struct http_url old = m->url;
     m->url = *to;
     *to = old;

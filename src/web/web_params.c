@@ -3,6 +3,7 @@
 #include "json/base64.h"
 #include "net/conn_message.h"
 #include "process/params.h"
+#include "process/sandbox_members.h"
 
 #include <errno.h>
 #include <string.h>
@@ -64,6 +65,8 @@ int web_params_decode(const struct json_node *params, void *out, struct err *e) 
     struct web_params *p = out;
     *p = (struct web_params){.follow = true};
     int r = jsondec(&request_struct, params, out, e);
+    if (r == 0)
+        r = sandbox_members_check(params, &request_struct, NULL, e);
     if (r < 0)
         return r;
     int policy = p->redirect != NULL ? params_redirect(p->redirect, e) : 0;

@@ -200,7 +200,6 @@ EXCUSED = {
 }
 # Notifications, and requests to the client, that only the reference sends.
 ONLY_THEIRS = {
-    "http/request/bodyDelta": "later-methods",
     "network/policyDecision": "network-proxy",
     "network/policyRequest": "network-proxy",
 }
