@@ -15,6 +15,7 @@ class Exchange:
         self.sock, self.number = sock, number
         self.data = b""
         self.lines, self.body = [], b""
+        self.sent = 0  # for handlers that count
 
     def read_until(self, marker):
         while marker not in self.data:
