@@ -125,6 +125,8 @@ static enum rpc_outcome status_run(struct rpc_call *c, void *params, struct buf 
     }
 
 const struct rpc_method methods_table[] = {
+    /* The first METHODS_WEB: a server without the HTTP program has none of them. */
+    {"http/request", "http", NULL, false, web_params_decode, web_request_run, NULL, "bodyBase64"},
     {"initialize", NULL, NULL, false, initialize_decode, initialize_run, NULL, NULL},
     {"environment/info", "environment info", NULL, true, decode_none, info_run, NULL, NULL},
     {"environment/status", "environment status", NULL, true, decode_none, status_run, NULL, NULL},
@@ -174,8 +176,6 @@ const struct rpc_method methods_table[] = {
     {"fs/watch", "filesystem", NULL, false, fs_watch_api_decode, fs_watch_api_run, NULL, NULL},
     {"fs/unwatch", "filesystem", NULL, false, fs_watch_api_end_decode, fs_watch_api_end_run, NULL,
      NULL},
-    /* The last METHODS_WEB: a server without the HTTP program has none of them. */
-    {"http/request", "http", NULL, false, web_params_decode, web_request_run, NULL, "bodyBase64"},
 };
 const size_t methods_count = ARRAY_LEN(methods_table);
 

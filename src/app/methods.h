@@ -6,4 +6,4 @@
 extern const struct rpc_method methods_table[];
 extern const size_t methods_count;
 
-#define METHODS_WEB 1 /* methods at the end of the table that need the HTTP program */
+#define METHODS_WEB 1 /* methods at the beginning of the table that need the HTTP program */

@@ -397,8 +397,9 @@ int server_init(struct server *s, struct options *opt, struct rlimit nofile, str
         r = server_init_conns(s);
     if (r == 0)
         r = envinfo_build(s);
-    size_t methods = methods_count - (web_host_is_ready(&s->web) ? 0 : METHODS_WEB);
-    rpc_host_init(&s->rpc, &s->pool, methods_table, methods, lanes, server_on_peer_gone);
+    size_t missing = web_host_is_ready(&s->web) ? 0 : METHODS_WEB;
+    rpc_host_init(&s->rpc, &s->pool, methods_table + missing, methods_count - missing, lanes,
+                  server_on_peer_gone);
     if (r < 0 || web < 0)
         return r < 0 ? err_os(e, ERR_INTERNAL, -r) : web;
     return ops_init(&s->ops, &s->loop, opt->audit_log, e);

@@ -123,7 +123,7 @@ def document_rows():
     text = (ROOT / "PROTOCOL.md").read_text()
     more = text.index("Further methods **(extension)**"), text.index("### environmentInfo")
     sections = text.index("\n## Methods"), text.index("\n## Processes")
-    for row in re.finditer(r"^\| `(initialize|(?:\w+/)\w+)` ([^|]*)\|", text, re.MULTILINE):
+    for row in re.finditer(r"^\| `(initialize|(?:\w+/)+\w+)` ([^|]*)\|", text, re.MULTILINE):
         if sections[0] < row.start() < sections[1]:
             yield row.group(1), "extension" in row.group(2) or more[0] < row.start() < more[1]
 

@@ -8,9 +8,11 @@ import pytest
 
 from harness.files import uri
 from harness.fleet import Fleet
+from harness.origin import Origin
 from harness.rpc import PATH, b64
 from harness.schema import Sampler, Schema
 from harness.starting import Undecided
+from harness.web import available, stream
 
 SCHEMA = Schema()
 ENTRIES = [
@@ -148,6 +150,12 @@ class Play:
             "links": True}})
         client.call("fs/remove", {"path": uri(place / "e")})
 
+    def web(self):
+        origin = Origin(lambda x: x.answer(body=b"text"))
+        _, body = stream(self.client, origin.url)
+        assert body.finish() == (b"text", None)
+        origin.close()
+
 
 @pytest.fixture(scope="module")
 def shared(nothing_left):  # pylint: disable=unused-argument
@@ -162,22 +170,30 @@ def play(shared, tmp_path_factory):
     made.processes()
     made.views(tmp_path_factory.mktemp("views"))
     made.files()
+    if available():
+        made.web()
     yield made
     made.client.close()
 
 
+def methods():
+    """Those of the schema that this build has."""
+    return set(SCHEMA.document["methods"]) - (set() if available() else {"http/request"})
+
+
 def test_every_method_fits(play):
-    assert set(play.witness.results) == set(SCHEMA.document["methods"])
+    assert set(play.witness.results) == methods()
 
 
 def test_every_notification_fits(play):
     known = SCHEMA.document["notifications"]
     assert set(play.witness.notifications) == {
-        name for name, parts in known.items() if parts["from"] == "server"}
+        name for name, parts in known.items() if parts["from"] == "server"
+        and (available() or not name.startswith("http/"))}
 
 
 def test_the_server_knows_every_method(client):
-    for method in SCHEMA.document["methods"]:
+    for method in methods():
         assert client.answer(client.send(method, [])).get("error", {}).get("code") == -32602, method
     assert client.error("no/method")[0] == -32601
 
@@ -295,6 +311,11 @@ def requests(place, closed, session):
         ("fs/watch", {"watchId": "w", "path": uri(place), "recursive": False, "sandbox": {
             "permissions": {"type": "disabled"}}}),
         ("fs/unwatch", {"watchId": "w"}),
+        *([("http/request", {
+            "method": "POST", "url": "http://127.0.0.1:1/", "requestId": "r", "timeoutMs": 100000,
+            "headers": [{"name": "a", "value": "b", "valueEnvVar": "HOME"}],
+            "bodyBase64": b64("text"), "redirectPolicy": "stop", "streamResponse": True})]
+          if available() else []),
     ]
 
 
@@ -342,7 +363,7 @@ def test_rows_are_valid(client, rows):
         assert SCHEMA.params(method, params) is None, (method, SCHEMA.params(method, params))
         error = client.answer(client.send(method, params)).get("error", {"code": 0})
         assert error["code"] != -32602 or "PTY" in error["message"], (method, error)
-    assert {method for method, _ in rows} == set(SCHEMA.document["methods"])
+    assert {method for method, _ in rows} == methods()
 
 
 def test_both_refuse_what_is_missing_or_of_another_type(client, rows):
