@@ -209,8 +209,8 @@ static void server_on_stop_timer(struct loop_timer *t) {
         server_stop_now(s);
         return;
     }
-    /* Waits for processes that die or fork, not for those that hang in the kernel. On a busy machine
-     * all of a few may sleep there for a moment. */
+    /* Waits for processes that die or fork, not for those that hang in the kernel. On a busy
+     * machine all of a few may sleep there for a moment. */
     bool moving = child_host_is_killing(&s->processes.procs.children);
     s->stuck_looks = moving ? 0 : s->stuck_looks + 1;
     if (s->stop_looks++ < SERVER_STOP_LOOKS && s->stuck_looks < SERVER_STOP_STUCK &&

@@ -40,7 +40,7 @@ struct server {
     struct passwd_entry passwd;
     struct buf info; /* environmentInfo as JSON, without its end (envinfo.h) */
     struct loop_io signals;
-    bool unfinished; /* stopped while processes were left */
+    bool unfinished;                  /* stopped while processes were left */
     unsigned stop_looks, stuck_looks; /* checks of the last processes; those in a row in vain */
     struct loop_timer stop_timer;
     struct loop_task stop_task;
