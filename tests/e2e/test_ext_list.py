@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from harness import procfs
+from harness import procfs, web
 from harness.waiting import until
 
 
@@ -164,6 +164,8 @@ def test_capabilities(fleet):
               "fsReadMaxBytes", "processAck", "sessionLimits", "fsOpenUpdate", "fsTimes", "fsLinks"}
     signals = ["interrupt", "terminate", "kill", "hangup", "quit", "usr1", "usr2", "winch", "stop",
                "continue"]
+    if web.available():
+        always.add("httpHeaderEnvVars")
     for args, on in (((), False), (("--allow-attach", "--http-files"), True)):
         got = fleet.start(*args).client().call("environment/info")["capabilities"]
         # Those of the sandbox depend on the host: test_sandbox_start.py.
