@@ -121,6 +121,18 @@ static int confined_check(const struct fs_confined *x, int fd, struct statx *st)
     return (flags & O_ACCMODE) == (x->write ? O_WRONLY : O_RDONLY) ? 0 : -EIO;
 }
 
+/*
+ * Takes the set-user-ID and set-group-ID bits from a file that will be written. The kernel does so
+ * when a sandboxed command writes; it would let this process, which may be root, keep them.
+ */
+static int confined_drop_ids(int fd, struct statx *st) {
+    mode_t ids = S_ISUID | ((st->stx_mode & S_IXGRP) ? S_ISGID : 0u);
+    if (!S_ISREG(st->stx_mode) || (st->stx_mode & ids) == 0)
+        return 0;
+    st->stx_mode = (uint16_t)(st->stx_mode & ~ids);
+    return fchmod(fd, st->stx_mode & 07777) < 0 ? -errno : 0;
+}
+
 int fs_confined_open(struct fs_confined *x, struct fs_file *f, struct err *e) {
     struct fs_helper_reply reply = {.bytes = BUF_INIT(FS_RESULT_MAX), .fd = -1};
     int r = confined_call(x, &reply, e);
@@ -131,6 +143,9 @@ int fs_confined_open(struct fs_confined *x, struct fs_file *f, struct err *e) {
         return MIN(r, 1);
     if (confined_check(x, fd, &st) < 0)
         return fs_helper_distrust(x->helper, e);
+    r = x->write ? confined_drop_ids(fd, &st) : 0;
+    if (r < 0)
+        return fs_fail(e, -r);
     bool replace = x->write && x->op != FS_CALL_UPDATE && S_ISREG(st.stx_mode);
     if (replace && ftruncate(fd, 0) < 0)
         return fs_fail(e, errno);

@@ -287,6 +287,24 @@ def test_new_files_have_the_mode_of_others(world):
     assert (world.ws / "a").stat().st_uid == world.uid
 
 
+@pytest.mark.parametrize("mode, left", [(0o6755, 0o755), (0o4711, 0o711), (0o2644, 0o2644)])
+def test_a_write_takes_the_set_user_id(world, mode, left):
+    """As the kernel takes it when a command in the sandbox writes."""
+    calls, path = Calls(world, *WW), world.ws / "ids"
+    for name in ("write", "replace", "update"):
+        path.unlink(missing_ok=True)
+        direct = Files(world.client)
+        direct.write(path, b"old")
+        os.chmod(path, mode)
+        if name == "write":
+            calls.write(path, b"new")
+        else:
+            handle = calls.open(path, mode=name)
+            calls.write_block(handle, 0, b"new")
+            calls.close(handle)
+        assert (path.stat().st_mode & 0o7777, path.read_bytes()) == (left, b"new"), name
+
+
 def test_handles(world):
     calls = Calls(world, *MIN)
     handle = calls.open(world.ws / "new", mode="replace")

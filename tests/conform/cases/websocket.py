@@ -142,8 +142,9 @@ async def early_ping(t):
 
 @case("keepalive", slow=True)
 async def keepalive(t):
-    """The server pings every 30 s from the upgrade on, also before initialize."""
-    c = await t.open()
+    """The server pings every 30 s from the upgrade on."""
+    c = await t.connect()
+    await c.call("environment/status")
     c.task.cancel()
     opcode, _, payload = await asyncio.wait_for(c.ws.read_frame(), 30 + WAIT)
     t.see("frame", [opcode, payload.decode()])
