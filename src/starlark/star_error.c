@@ -107,7 +107,7 @@ static int error_many_lines(const struct star *s, struct buf *b, size_t width,
     if (r == 0)
         r = buf_putc(b, '|');
     if (r == 0)
-        r = error_repeat(b, '_', last.column);
+        r = error_repeat(b, '_', MAX(last.column, (size_t)1)); /* an end before the line counts */
     return r < 0 ? r : buf_putz(b, "^\n");
 }
 
