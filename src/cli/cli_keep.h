@@ -11,7 +11,8 @@
 /* The directory, to be freed; NULL and a message without $XDG_STATE_HOME and $HOME. */
 char *cli_keep_directory(const char *state_home, const char *home, struct err *e);
 
-/* Writes a new file; -EEXIST if the name is taken. Makes the directories. The file appears whole. */
+/* Writes a new file; -EEXIST if the name is taken. Makes the directories. The file appears whole.
+ */
 MUST_CHECK int cli_keep_create(const char *directory, const struct cli_state *s, struct err *e);
 
 /* Replaces a file. */
