@@ -26,8 +26,8 @@ struct fsanswer_stat {
 MUST_CHECK int fsanswer_stat(const struct json_node *result, struct fsanswer_stat *out);
 
 /*
- * A member with Base64 (dataBase64, chunk), decoded in place: the document is this reader's own, and
- * its text may change. At most max bytes; data borrows. 0 or -EPROTO.
+ * A member with Base64 (dataBase64, chunk), decoded in place: the text of the document changes. At
+ * most max bytes; data borrows. 0 or -EPROTO.
  */
 MUST_CHECK int fsanswer_data(const struct json_node *result, const char *member, size_t max,
                              struct str *data);
@@ -55,8 +55,8 @@ struct fsanswer_item {
 
 /*
  * fs/walk and fs/readDirectory: calls fn for each entry and each error; `root` is the path that was
- * asked about, absolute and normalised. What fn gets is valid during the call. Stops when fn returns
- * a negative value, which it returns. A path that is not below root: -EPROTO.
+ * asked about, absolute and normalised. What fn gets is valid during the call. If fn returns a
+ * negative value, they stop and return it. A path that is not below root: -EPROTO.
  */
 typedef int fsanswer_fn(void *user, const struct fsanswer_item *item);
 MUST_CHECK int fsanswer_walk(const struct json_node *result, const char *root, fsanswer_fn *fn,

@@ -21,8 +21,8 @@ struct localpart {
 /*
  * Opens the part of `leaf` in `dir` (which is not taken over). With `want`, the part of an earlier
  * copy of that source stays, and *kept is its size; otherwise *kept is 0 and the part is empty.
- * `want` NULL: no note, and a part with a token. A new part has `mode` less the mask of the process,
- * and can be read and written by its owner. -EISDIR if `leaf` is a directory, -ENXIO if it is
+ * `want` NULL: no note, and a part with a token. A new part has `mode` less the mask of the
+ * process; its owner can read and write it. -EISDIR if `leaf` is a directory, -ENXIO if it is
  * another special file.
  */
 MUST_CHECK int localpart_open(struct localpart *p, int dir, const char *leaf, mode_t mode,
