@@ -213,7 +213,7 @@ int evqueue_exited(struct evqueue *q, uint64_t seq) {
         int r = evqueue_absorb(q);
         return r < 0 ? r : 1;
     }
-    /* A page took its number for lost output, or guessed another one. The end itself is not lost. */
+    /* A page took its number for lost output. The end itself is not lost. */
     struct evqueue_event *e = evqueue_mark_new(EVQUEUE_EXITED, seq, q->last);
     if (e == NULL)
         return -ENOMEM;
