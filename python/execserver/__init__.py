@@ -1,0 +1,1 @@
+"""Runs commands and handles files on an exec-server."""
