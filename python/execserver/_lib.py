@@ -12,7 +12,7 @@ import os
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_int, c_int64,
                     c_size_t, c_uint, c_uint64, c_void_p)
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 SONAME = "libexecserver.so.0"
 SERVER_SONAME = "libexecserver-server.so.0"
@@ -277,6 +277,12 @@ OnDial = CFUNCTYPE(c_int, c_void_p, c_void_p)
 OnEvent = CFUNCTYPE(c_int, c_void_p, POINTER(Event), c_void_p)
 OnWatch = CFUNCTYPE(None, c_void_p, POINTER(Change), c_void_p)
 OnProgress = CFUNCTYPE(c_int, c_void_p, POINTER(Progress))
+
+
+def callback(kind: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Makes a Python function one that C can call."""
+    return lambda function: kind(function)
+
 
 _H = c_void_p  # a handle
 _OUT = POINTER(c_void_p)  # where a handle goes
