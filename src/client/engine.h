@@ -1,5 +1,5 @@
 #pragma once
-/* The struct of a client, for the files of the engine: client, op, notice, calls, resume, xs_client. */
+/* The struct of a client, for the files of the engine. */
 
 #include "client/client_internal.h"
 #include "client/link.h"

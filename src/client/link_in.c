@@ -193,7 +193,7 @@ static bool link_in_once(struct link *l) {
 }
 
 void link_in_ready(struct link *l) {
-    /* A short read would tell that nothing is left; one more recv() is as cheap as an epoll turn. */
+    /* One more recv() is as cheap as a turn of epoll. */
     for (int i = 0; i < LINK_BURST && l->reading && l->state >= LINK_UPGRADE; i++) {
         if (!link_in_once(l))
             return;

@@ -1,8 +1,9 @@
 #pragma once
 /*
- * RFC 6455 framing: an incremental parser for the frames of a client, or with ws_parser_set_client()
- * of a server, and writers of headers. The parser keeps at most one message. A whole unfragmented frame in the fed bytes is
- * unmasked in place and handed out without a copy; other payload is collected in `msg`.
+ * RFC 6455 framing: an incremental parser of a client's frames, or after ws_parser_set_client() of
+ * a server's, and writers of headers. The parser keeps at most one message. A whole unfragmented
+ * frame in the fed bytes is unmasked in place and handed out without a copy; other payload is
+ * collected in `msg`.
  */
 
 #include "base/buf.h"

@@ -1,5 +1,5 @@
 #pragma once
-/* The opening of a WebSocket on the client's side: the request, and a strict parser of its answer. */
+/* Opens a WebSocket on the client's side: the request, and a strict parser of its answer. */
 
 #include "base/buf.h"
 #include "base/str.h"
