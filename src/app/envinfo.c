@@ -56,6 +56,7 @@ static int envinfo_put_temp(struct buf *b, const char *cwd) {
 static int envinfo_put_capabilities(struct server *s) {
     return buf_putf(&s->info,
                     ",\"capabilities\":{\"fsWatchMissing\":true,\"fileWriteStreaming\":true,"
+                    "\"environmentConfigRead\":true,"
                     "\"fsRename\":true,\"fsSetPermissions\":true,\"fsMetadataMode\":true,"
                     "\"fsWatch\":true,\"fsAtomicWrite\":true,\"fsReadMaxBytes\":true,"
                     "\"fsOpenUpdate\":true,\"fsTimes\":true,\"fsLinks\":true,"
