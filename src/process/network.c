@@ -178,14 +178,14 @@ static void network_on_answer(struct rpc_ask *ask, const struct json_node *resul
     char reason[PROXY_REASON_MAX + 1];
     enum proxy_answer answer = network_read(result, reason);
     network_ask_free(a);
-    proxy_answer(q, answer, reason);
+    proxy_conn_answer(q, answer, reason);
 }
 
 static void network_on_timeout(struct loop_timer *t) {
     struct network_ask *a = container_of(t, struct network_ask, timer);
     struct proxy_question *q = a->question;
     network_ask_free(a);
-    proxy_answer(q, PROXY_DENIED, "not_allowed");
+    proxy_conn_answer(q, PROXY_DENIED, "not_allowed");
 }
 
 static bool network_ask(struct proxy *p, struct proxy_question *q) {

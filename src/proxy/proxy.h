@@ -51,7 +51,7 @@ struct proxy_decision {
 };
 
 struct proxy_ops {
-    /* Puts it to the client. False: nobody can be asked. Else proxy_answer() follows once, never
+    /* Puts it to the client. False: nobody can be asked. Else proxy_conn_answer() follows once, never
      * from within, unless `withdraw` comes first. */
     bool (*ask)(struct proxy *p, struct proxy_question *q);
     void (*withdraw)(struct proxy *p, struct proxy_question *q);
@@ -112,7 +112,7 @@ MUST_CHECK int proxy_take(struct proxy *p, uint16_t port, int fd);
 uint16_t proxy_port(const struct proxy *p, enum proxy_listener l);
 
 /* The client has decided; `reason` is borrowed. */
-void proxy_answer(struct proxy_question *q, enum proxy_answer answer, const char *reason);
+void proxy_conn_answer(struct proxy_question *q, enum proxy_answer answer, const char *reason);
 
 /* Closes listeners and connections, and frees the config. Idempotent. */
 void proxy_fini(struct proxy *p);

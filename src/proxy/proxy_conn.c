@@ -208,7 +208,7 @@ static void conn_judge(struct proxy_conn *c) {
     conn_verdict(c, (struct proxy_verdict){PROXY_DENIED, "decider", "not_allowed"});
 }
 
-void proxy_answer(struct proxy_question *q, enum proxy_answer answer, const char *reason) {
+void proxy_conn_answer(struct proxy_question *q, enum proxy_answer answer, const char *reason) {
     struct proxy_conn *c = container_of(q, struct proxy_conn, question);
     c->state = PROXY_CONN_REQUEST;
     c->override = answer == PROXY_ALLOWED;
