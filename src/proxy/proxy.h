@@ -51,8 +51,8 @@ struct proxy_decision {
 };
 
 struct proxy_ops {
-    /* Puts it to the client. False: nobody can be asked. Else proxy_conn_answer() follows once, never
-     * from within, unless `withdraw` comes first. */
+    /* Puts it to the client. False: nobody can be asked. Else proxy_conn_answer() follows once,
+     * never from within, unless `withdraw` comes first. */
     bool (*ask)(struct proxy *p, struct proxy_question *q);
     void (*withdraw)(struct proxy *p, struct proxy_question *q);
     void (*decided)(struct proxy *p, const struct proxy_decision *d);
