@@ -45,7 +45,7 @@ struct start_params {
     const struct json_node *managed_network;
     const struct json_node *network_proxy; /* NULL = none */
     struct network_params network;         /* its members */
-    char thread_id[40]; /* the thread id in canonical form */
+    char thread_id[40];                    /* the thread id in canonical form */
     /* Extensions. */
     enum start_shape shape;
     const struct json_node *io;

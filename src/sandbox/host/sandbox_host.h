@@ -36,9 +36,7 @@ struct sandbox_launch {
     int proxy; /* where the launcher sends the listeners of the proxy; -1: the plan has none */
 };
 #define SANDBOX_LAUNCH_INIT                                                                        \
-    {                                                                                              \
-        .child = {.program = -1, .handed = {-1, -1, -1, -1}, .channel = -1 }, .proxy = -1          \
-    }
+    { .child = {.program = -1, .handed = {-1, -1, -1, -1}, .channel = -1}, .proxy = -1 }
 
 /*
  * Turns `spec`, which starts the command without a sandbox, into one that starts a launcher to
