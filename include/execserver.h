@@ -195,9 +195,9 @@ XS_API const struct xs_error *xs_options_error(const struct xs_options *o);
 #define XS_OPT_IN_FLIGHT "in-flight" /* number: blocks in flight */
 
 /* Keys of exec. */
-#define XS_OPT_YIELD_MS "yield-ms"
-#define XS_OPT_MAX_TOKENS "max-tokens"
-#define XS_OPT_POLL_MAX_MS "poll-max-ms"
+#define XS_OPT_YIELD_MS "yield-ms"       /* number: how long to collect output */
+#define XS_OPT_MAX_TOKENS "max-tokens"   /* number: of the output, at most and by default 10000 */
+#define XS_OPT_POLL_MAX_MS "poll-max-ms" /* number: the longest poll, 300000 */
 
 /* -- calls and bytes -- */
 
@@ -424,7 +424,13 @@ XS_API int xs_process_snapshot(struct xs_process *p, size_t max, struct xs_snaps
 XS_API int xs_process_communicate(struct xs_process *p, const void *in, size_t n, size_t max,
                                   struct xs_snapshot *s, struct xs_call *k);
 
-/* -- unified exec: the tools exec_command and write_stdin of a language model -- */
+/*
+ * -- unified exec: the tools exec_command and write_stdin of a language model --
+ *
+ * A command that has not ended when its time is over becomes a session, whose number the result
+ * has. 64 sessions are kept: for a further one the least recently used of them ends, those that
+ * have exited first, never one of the 8 newest. Windows and texts are those of Codex's client.
+ */
 
 struct xs_exec_info {
     int session;         /* 1000..99999 */
@@ -435,35 +441,50 @@ struct xs_exec_info {
     const char *cwd;
 };
 
+/* Each may be NULL; what they are given lasts until they return. */
 struct xs_exec_events {
     size_t size;
+    /* ExecCommandBegin: the command runs. */
     void (*begin)(void *user, const struct xs_exec_info *i);
+    /* ExecCommandOutputDelta: at most 8,192 bytes, which split no character; at most 10,000 of a
+     * command. */
     void (*delta)(void *user, const struct xs_exec_info *i, enum xs_stream s, const void *data,
                   size_t n);
+    /* TerminalInteraction: input was written (n > 0), or a poll found the command running. */
     void (*interaction)(void *user, const struct xs_exec_info *i, const void *input, size_t n);
+    /* ExecCommandEnd, once: code -1 if it is unknown. The transcript is the whole output, 512 KiB of
+     * its beginning and 512 KiB of its end. */
     void (*end)(void *user, const struct xs_exec_info *i, const struct xs_exit *e,
                 const struct xs_part *transcript);
 };
 
 /* Memory of the library; xs_exec_result_free(). */
 struct xs_exec_result {
-    int session;          /* 0: the command has ended */
-    struct xs_exit *exit; /* NULL: it runs */
-    double wall_s;
-    const char *chunk_id; /* 6 hex digits */
-    uint64_t original_tokens;
-    const void *output; /* truncated to the budget */
+    int session;              /* 0: the command has ended */
+    struct xs_exit *exit;     /* NULL: it runs */
+    double wall_s;            /* how long output was collected */
+    const char *chunk_id;     /* 6 hex digits */
+    uint64_t original_tokens; /* of the output since the last result, estimated */
+    const void *output;       /* the output since then, as UTF-8, truncated to the budget */
     size_t n;
     const char *text; /* the whole text for the model; it ends with the output */
     size_t text_n;    /* its length: the output may have NULs */
 };
 XS_API void xs_exec_result_free(struct xs_exec_result *r);
 
+/* The events are copied. */
 XS_API int xs_exec_new(struct xs_client *c, const struct xs_exec_events *events, void *user,
                        struct xs_exec **out);
-XS_API void xs_exec_free(struct xs_exec *x); /* terminates what runs */
+/* Terminates what runs, without an event. Calls in flight end with XS_ECANCELED. */
+XS_API void xs_exec_free(struct xs_exec *x);
+
+/* Options: those of a start, XS_OPT_YIELD_MS (10000; 250 to 30000), XS_OPT_MAX_TOKENS. Canceled, a
+ * command that is no session yet is terminated. */
 XS_API int xs_exec_command(struct xs_exec *x, const struct xs_options *o,
                            struct xs_exec_result **out, struct xs_call *k);
+/* Writes to a session's terminal; n 0: polls. Without a terminal the byte 3 interrupts, other input
+ * is XS_EINVAL, as is an unknown session. Calls of one session take turns. Options: XS_OPT_YIELD_MS
+ * (with input 250; 250 to 30000; a poll 5000; 5000 to XS_OPT_POLL_MAX_MS), XS_OPT_MAX_TOKENS. */
 XS_API int xs_exec_write_stdin(struct xs_exec *x, int session, const void *data, size_t n,
                                const struct xs_options *o, struct xs_exec_result **out,
                                struct xs_call *k);
@@ -599,9 +620,11 @@ XS_API int xs_copy_download(struct xs_client *c, const char *remote, const char 
 /* -- libexecserver-server: exec-server inside this program -- */
 
 /* For a single-threaded process of its own, without children. xs_server_stage() is the first call
- * of main(); it does not return in a launcher of the server. */
+ * of main(): the server starts the program again, as the launcher of a sandbox, and then it does
+ * not return. Else it returns 0. The library is static: execserver-server.pc. */
 XS_API int xs_server_stage(int argc, char **argv);
-/* exec-server(8); returns its exit status. */
+/* exec-server(8) with these arguments; returns its exit status. It uses standard input, output and
+ * signals as the program does. */
 XS_API int xs_server_run(int argc, char **argv);
 
 /* Names xs_http_... are reserved. */
