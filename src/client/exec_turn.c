@@ -192,6 +192,7 @@ static int write_texts(const struct exec_turn *t, struct turn_result *r) {
     r->public.original_tokens = exec_text_tokens(e.bytes);
     r->public.n = output.len;
     r->public.output = text.p + text.len - 1 - output.len;
+    r->public.text_n = text.len - 1;
     r->public.text = steal_ptr(&text.p);
     return 0;
 }
