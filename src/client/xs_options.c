@@ -83,7 +83,7 @@ static const struct xs_options_key xs_options_keys[] = {
     TEXT(XS_OPT_LINKS),
     NUMBER(XS_OPT_IN_FLIGHT, 1, 64),
     TIME(XS_OPT_YIELD_MS),
-    NUMBER(XS_OPT_MAX_TOKENS, 1, INT64_MAX),
+    NUMBER(XS_OPT_MAX_TOKENS, 0, INT64_MAX),
     TIME(XS_OPT_POLL_MAX_MS),
 };
 
