@@ -64,7 +64,10 @@ real-client: ## drive the real Codex client, new and old (REAL_CLIENT_ARGS=--hel
 	@tests/real-client/run $(REAL_CLIENT_ARGS)
 
 bench: dist-static ## measure dist/exec-server beside the reference (BENCH_ARGS=--quick)
-	@tools/deps bench
+	@tools/deps build bench
+	@$(MAKE) --no-print-directory build/build.ninja
+	@meson compile -C build execserver:shared_library >/dev/null
+	@$(NINJA) -C build-static src/libexecserver.a
 	@bench/run $(BENCH_ARGS)
 
 fuzz: ## run every fuzz target for FUZZ_SECONDS (60)
@@ -109,12 +112,13 @@ build-static/build.ninja:
 	@tools/deps build
 	$(MESON_SETUP) build-static -Dstatic=true -Dtests=disabled -Ddebug=false
 
-dist-static: build-static/build.ninja ## one stripped static file at dist/exec-server
-	@$(NINJA) -C build-static exec-server
+dist-static: build-static/build.ninja ## stripped static files: dist/exec-server, dist/xs
+	@$(NINJA) -C build-static exec-server xs
 	@mkdir -p dist
-	@strip -o dist/exec-server.new build-static/exec-server
-	@mv dist/exec-server.new dist/exec-server
-	@ls -l dist/exec-server
+	@for name in exec-server xs; do \
+	    strip -o dist/$$name.new build-static/$$name && mv dist/$$name.new dist/$$name && \
+	    ls -l dist/$$name || exit 1; \
+	done
 
 clean: ## remove everything that was built
 	rm -rf build build-* dist

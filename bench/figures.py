@@ -11,6 +11,7 @@ import statistics
 import sys
 import time
 
+import clients
 import filesets
 import hostile
 import sandboxes
@@ -24,13 +25,15 @@ BULK_BYTES = 512 * 1024 * 1024
 @dataclasses.dataclass
 class Figure:
     """`times`: ours must be at least so many times better; `limit`: and at most so much; `bare`:
-    and at most so many times the bare loop's value."""
+    and at most so many times the bare loop's value (at least, if more is better). `beside`: the
+    program that stands in the column of the reference."""
     title: str
     unit: str
     times: float = None
     limit: float = None
     bare: float = None
     more_is_better: bool = False
+    beside: str = "reference"
 
 
 FIGURES = {
@@ -121,6 +124,35 @@ FIGURES = {
     "copy_p50": Figure("fs/copy of 64 MB, p50", "us"),
     "copy_p99": Figure("fs/copy of 64 MB, p99", "us"),
     "copy_cpu": Figure("  server CPU per copy", "us"),
+    "client_true_p50": Figure("xs run true, exec to exit, beside ssh, p50", "us", times=20,
+                              limit=3000, beside="ssh"),
+    "client_true_p99": Figure("xs run true, exec to exit, beside ssh, p99", "us", beside="ssh"),
+    "client_true_mux_p50": Figure("xs run true, beside ssh with ControlMaster, p50", "us", times=3,
+                                  beside="ssh"),
+    "client_key_p50": Figure("one key, xs run -t cat, beside ssh -t, p50", "us", bare=1.5,
+                             beside="ssh"),
+    "client_key_p99": Figure("one key, xs run -t cat, beside ssh -t, p99", "us", beside="ssh"),
+    "client_cat": Figure("xs run cat of 1 GiB, beside ssh cat", "MB/s", times=3, bare=0.6,
+                         more_is_better=True, beside="ssh"),
+    "client_up": Figure("xs cp of 1 GiB up, beside scp", "MB/s", times=3, bare=0.4,
+                        more_is_better=True, beside="ssh"),
+    "client_down": Figure("xs cp of 1 GiB down, beside scp", "MB/s", times=3, bare=0.4,
+                          more_is_better=True, beside="ssh"),
+    "client_tree_up": Figure("xs cp -r of 10,000 files up, beside scp -r", "1/s", times=5,
+                             more_is_better=True, beside="ssh"),
+    "client_tree_down": Figure("xs cp -r of 10,000 files down, beside scp -r", "1/s", times=5,
+                               more_is_better=True, beside="ssh"),
+    "client_far_up": Figure("xs cp of 1 GiB up, 50 ms away, 1 Gb/s", "MB/s", bare=0.7,
+                            more_is_better=True, beside="ssh"),
+    "client_far_down": Figure("xs cp of 1 GiB down, 50 ms away, 1 Gb/s", "MB/s", bare=0.7,
+                              more_is_better=True, beside="ssh"),
+    "client_call_p50": Figure("environment/status by the library, p50", "us", bare=1.2,
+                              beside="ssh"),
+    "client_idle": Figure("memory of xs run that waits (VmRSS)", "kB", limit=3000, beside="ssh"),
+    "client_copy_memory": Figure("memory peak of xs cp of 10 GiB", "kB", limit=16000,
+                                 beside="ssh"),
+    "client_library_size": Figure("size of libexecserver.so", "kB", limit=400, beside="ssh"),
+    "client_program_size": Figure("size of xs", "kB", limit=1150, beside="ssh"),
     **{f"hostile_{name}_{what}_p99": Figure(f"{what} beside hostile {name}, p99", "us", limit=20000)
        for name in hostile.ATTACKS for what in ("status", "echo")},
 }
@@ -177,6 +209,7 @@ class Bench:
         self.candidates = candidates
         self.files = files
         self.quick = quick
+        self.figures = FIGURES
         self.results = Results()
 
     def drive(self, measure, server=None, **options):
@@ -455,6 +488,10 @@ class Bench:
             self.latency("copy", servers, None, self.rounds(4, 2), "copy", count=10, warmup=1,
                          millis=2000, path=self.files.large(), bytes=filesets.LARGE)
 
+    def client(self):
+        """xs and libexecserver beside OpenSSH; ours alone."""
+        if any(c.name == "ours" for c in self.candidates):
+            clients.Clients(self).run()
 
     def hostile(self):
         """A client that did nothing wrong, beside one that does its worst; ours alone."""
@@ -511,6 +548,10 @@ GROUPS = {
     "fs_write_block": ("write_block_rate", "write_block_cpu"),
     "fs_list": ("list_p50", "list_p99", "list_cpu"),
     "fs_copy": ("copy_p50", "copy_p99", "copy_cpu"),
+    "client": ("client_true_p50", "client_true_p99", "client_true_mux_p50", "client_key_p50",
+               "client_key_p99", "client_cat", "client_up", "client_down", "client_tree_up",
+               "client_tree_down", "client_far_up", "client_far_down", "client_call_p50",
+               "client_idle", "client_copy_memory", "client_library_size", "client_program_size"),
     "hostile": tuple(f"hostile_{name}_{what}_p99"
                      for name in hostile.ATTACKS for what in ("status", "echo")),
 }

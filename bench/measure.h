@@ -23,7 +23,7 @@ struct measure_options {
     int verify;          // decode and compare every byte; not for timing
     int cpu;             // the client runs there; -1: anywhere
     int server_cpu;      // the other side of a bare loop runs there; -1: anywhere
-    char **command;      // server command line for measure_startup, NULL at the end
+    char **command;      // command line for measure_startup, _program and _key, NULL at the end
 };
 
 // `/bin/true` from process/start until process/closed, one at a time; `sandbox` and `cwd` count.
@@ -94,6 +94,17 @@ void measure_attack(const struct measure_options *o);
 
 // Start of `command` until it has printed a line, `count` times.
 void measure_startup(const struct measure_options *o);
+
+// `command` from exec to exit, `count` times or for `millis`, one at a time; it must end with 0.
+void measure_program(const struct measure_options *o);
+
+// One key through `command` on a terminal of its own, until its echo comes, one at a time. The
+// terminal does not echo by itself.
+void measure_key(const struct measure_options *o);
+
+// Prints a port, and passes connections to it on to `port`: `bytes` in a second each way, each byte
+// `millis` later. Runs until it is killed.
+void measure_relay(const struct measure_options *o);
 
 // Child side of measure_bulk: writes `bytes` of the test pattern to stdout, raw when it is a
 // terminal.

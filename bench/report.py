@@ -28,12 +28,19 @@ def ratio_of(figure, ours, reference):
 def bar_text(figure):
     parts = []
     if figure.times is not None:
-        parts.append(f">= {figure.times:g}x")
+        beside = "" if figure.beside == "reference" else f" {figure.beside}"
+        parts.append(f">= {figure.times:g}x{beside}")
     if figure.limit is not None:
         parts.append(f"<= {number(figure.limit, figure.unit)}")
     if figure.bare is not None:
-        parts.append(f"<= {figure.bare:g}x machine")
+        parts.append(f"{'>=' if figure.more_is_better else '<='} {figure.bare:g}x machine")
     return ", ".join(parts)
+
+
+def beyond(figure, ours, machine):
+    """Whether ours is on the wrong side of the bare loop's value, times `bare`."""
+    bar = figure.bare * machine
+    return ours < bar if figure.more_is_better else ours > bar
 
 
 def verdict_of(figure, ours, ratio, machine, names):
@@ -45,10 +52,10 @@ def verdict_of(figure, ours, ratio, machine, names):
         return "FAIL"
     if figure.limit is not None and ours > figure.limit:
         return "FAIL"
-    if figure.bare is not None and (machine is None or ours > figure.bare * machine):
+    if figure.bare is not None and (machine is None or beyond(figure, ours, machine)):
         return "FAIL"
     if figure.times is not None:
-        if "reference" not in names:
+        if figure.beside == "reference" and "reference" not in names:
             return "PASS" if absolute else "no reference"
         if ratio is None or ratio < figure.times:
             return "FAIL"
@@ -60,7 +67,7 @@ def judge(results, groups, names):
     rows = []
     for group, key in ((g, f) for g in groups for f in GROUPS[g]):
         figure = FIGURES[key]
-        ours, reference = results.get(key, "ours"), results.get(key, "reference")
+        ours, reference = results.get(key, "ours"), results.get(key, figure.beside)
         ratio = ratio_of(figure, ours, reference)
         machine = results.get(key, "machine")
         verdict = verdict_of(figure, ours, ratio, machine, names)

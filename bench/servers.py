@@ -5,6 +5,7 @@ import json
 import os
 import re
 import select
+import shlex
 import signal
 import subprocess
 import time
@@ -130,7 +131,7 @@ def build_driver(source, target):
         if os.stat(target).st_mtime > max(os.stat(f).st_mtime for f in files):
             return
     os.makedirs(os.path.dirname(target), exist_ok=True)
-    command = [os.environ.get("CC", "cc"), "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra",
-               "-o", target] + [f for f in files if f.endswith(".c")]
+    command = [*shlex.split(os.environ.get("CC", "cc")), "-std=gnu17", "-D_GNU_SOURCE", "-O2",
+               "-Wall", "-Wextra", "-o", target] + [f for f in files if f.endswith(".c")]
     if subprocess.run(command, check=False).returncode != 0:
         raise BenchError("the driver could not be built")

@@ -89,7 +89,7 @@ enum xs_err {
     XS_ELOCAL = -14,   /* a file or descriptor here failed */
 };
 
-/* The last failure of an operation on this client, or of xs_client_new() with NULL. Never NULL. */
+/* The last failure of an operation on this client. Never NULL. */
 XS_API const struct xs_error *xs_client_error(const struct xs_client *c);
 
 XS_API int xs_error_code(const struct xs_error *e); /* enum xs_err; 0: none */
@@ -248,7 +248,8 @@ struct xs_info {
     int64_t retained_output_bytes; /* 1 MiB is assumed */
 };
 
-/* A client for a URL; does no I/O. The options are copied. */
+/* A client for a URL; does no I/O. The options are copied. After XS_EINVAL *out is a client in state
+ * FAILED, whose error tells why: free it. After other errors it is NULL. */
 XS_API int xs_client_new(const struct xs_options *o, struct xs_client **out);
 
 /* Frees it and everything that belongs to it, at once. Calls in flight end without `done`. What
@@ -453,7 +454,8 @@ struct xs_exec_result {
     uint64_t original_tokens;
     const void *output; /* truncated to the budget */
     size_t n;
-    const char *text; /* the whole text for the model */
+    const char *text; /* the whole text for the model; it ends with the output */
+    size_t text_n;    /* its length: the output may have NULs */
 };
 XS_API void xs_exec_result_free(struct xs_exec_result *r);
 

@@ -6,6 +6,7 @@
 #include "files/fs_watch_api.h"
 #include "files/fs_params.h"
 #include "app/envinfo.h"
+#include "environment/envconf_api.h"
 #include "process/params.h"
 #include "process/process_api.h"
 #include "process/events.h"
@@ -130,6 +131,8 @@ const struct rpc_method methods_table[] = {
     {"initialize", NULL, NULL, false, initialize_decode, initialize_run, NULL, NULL},
     {"environment/info", "environment info", NULL, true, decode_none, info_run, NULL, NULL},
     {"environment/status", "environment status", NULL, true, decode_none, status_run, NULL, NULL},
+    {"environmentConfig/read", "environment config", NULL, false, envconf_api_decode,
+     envconf_api_run, envconf_api_release, NULL},
     {"process/start", "exec", "processId", false, start_decode, start_run, start_release, NULL},
     {"process/read", "exec", "processId", false, process_api_read_decode, process_api_read_run,
      NULL, NULL},

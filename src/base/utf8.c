@@ -206,3 +206,34 @@ size_t utf8_decode(const char *p, size_t n, uint32_t *c) {
     *c = value;
     return len;
 }
+
+/* The bytes at s that begin a sequence which n bytes do not hold or end wrongly; at least 1. */
+static size_t utf8_prefix(const unsigned char *s, size_t n) {
+    unsigned char c = s[0];
+    if (c < 0xC2 || c > 0xF4)
+        return 1;
+    unsigned char lo = c == 0xE0 ? 0xA0 : c == 0xF0 ? 0x90 : 0x80;
+    unsigned char hi = c == 0xED ? 0x9F : c == 0xF4 ? 0x8F : 0xBF;
+    size_t want = c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4, have = 1;
+    if (have < n && s[1] >= lo && s[1] <= hi)
+        have++;
+    while (have >= 2 && have < want && have < n && utf8_cont(s[have]))
+        have++;
+    return have;
+}
+
+size_t utf8_fault(const char *p, size_t n, size_t *bytes) {
+    const unsigned char *s = (const unsigned char *)p;
+    *bytes = 0;
+    for (size_t i = 0; i < n;) {
+        size_t len = s[i] < 0x80 ? 1 : utf8_sequence(s + i, n - i);
+        if (len == 0) {
+            size_t have = utf8_prefix(s + i, n - i);
+            bool lead = s[i] >= 0xC2 && s[i] <= 0xF4;
+            *bytes = lead && have == n - i ? 0 : have;
+            return i;
+        }
+        i += len;
+    }
+    return n;
+}

@@ -8,6 +8,10 @@
 /* Whether the n bytes at p are valid UTF-8. Runs of ASCII are checked 16 or 32 bytes at a time. */
 bool utf8_valid(const char *p, size_t n);
 
+/* Where the first fault of n bytes at p is; n: nowhere. *bytes is the length of the faulty
+ * sequence, at most 3, or 0 if the text ends within it. */
+size_t utf8_fault(const char *p, size_t n, size_t *bytes);
+
 /* Replaces every byte at p that is not part of valid UTF-8 by '?'. */
 void utf8_mend(char *p, size_t n);
 

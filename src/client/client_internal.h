@@ -64,11 +64,12 @@ struct xs_options *xs_options_copy(const struct xs_options *o); /* NULL: out of 
  */
 struct notice {
     struct list node;
+    struct xs_client *client; /* while it is posted; else NULL */
     void (*run)(struct notice *n);
 };
 void notice_init(struct notice *n, void (*run)(struct notice *n));
 void notice_post(struct xs_client *c, struct notice *n); /* unless it is posted already */
-void notice_drop(struct notice *n);
+void notice_drop(struct notice *n);                      /* harmless unless it is posted */
 
 /* -- operations (op.c) -- */
 
@@ -104,8 +105,10 @@ void op_finish(struct op *op, int result);
 void op_fail(struct op *op, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Ends it with an error, which is moved. */
 void op_fail_with(struct op *op, struct xs_error *e);
-/* Ends it instead of op_wait(), before anything was sent: returns the code at once, without `done`.
- */
+/* Ends it instead of op_wait(), after calls_send() or another failure has set op->error: returns
+ * its code at once, without `done`. */
+int op_refused(struct op *op);
+/* The same with a text. */
 int op_refuse(struct op *op, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /* -- requests (calls.c) -- */

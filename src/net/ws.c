@@ -38,12 +38,17 @@ static bool ws_is_control(enum ws_opcode op) {
     return op >= WS_CLOSE;
 }
 
+/* Bytes of the mask in a header. */
+static size_t ws_mask_len(const struct ws_parser *p) {
+    return p->client ? 0 : sizeof p->mask;
+}
+
 /* Length of the header, as far as its first bytes tell. */
 static size_t ws_head_need(const struct ws_parser *p) {
     if (p->head_len < 2)
         return 2;
     size_t len7 = p->head[1] & 0x7F;
-    return 2 + (len7 == 126 ? 2U : len7 == 127 ? 8U : 0U) + 4;
+    return 2 + (len7 == 126 ? 2U : len7 == 127 ? 8U : 0U) + ws_mask_len(p);
 }
 
 /* NULL, or why the first byte is refused. */
@@ -64,8 +69,8 @@ static const char *ws_check_first(struct ws_parser *p) {
 }
 
 static const char *ws_check_second(const struct ws_parser *p) {
-    if (!(p->head[1] & 0x80))
-        return "frame not masked";
+    if (!(p->head[1] & 0x80) != p->client)
+        return p->client ? "frame of a server is masked" : "frame not masked";
     if (ws_is_control(p->opcode) && (p->head[1] & 0x7F) > WS_CONTROL_MAX)
         return "control frame too long";
     return NULL;
@@ -93,7 +98,7 @@ static void ws_begin(struct ws_parser *p) {
     p->valid = 0;
     p->not_text = false;
     p->predecoded = (struct ws_part){0, 0};
-    p->decoding = p->opcode == WS_TEXT ? WS_DECODE_WAITS : WS_DECODE_OVER;
+    p->decoding = p->opcode == WS_TEXT && !p->client ? WS_DECODE_WAITS : WS_DECODE_OVER;
 }
 
 /* The length bytes are complete. False after a failure. */
@@ -134,10 +139,10 @@ static size_t ws_take_head(struct ws_parser *p, const char *data, size_t n, stru
         if (p->head_len < 2)
             continue;
         size_t need = ws_head_need(p);
-        if (p->head_len == need - 4 && !ws_check_length(p, m))
+        if (p->head_len == need - ws_mask_len(p) && !ws_check_length(p, m))
             return off;
         if (p->head_len == need) {
-            memcpy(p->mask, p->head + need - 4, sizeof p->mask);
+            memcpy(p->mask, p->head + need - ws_mask_len(p), ws_mask_len(p));
             p->in_payload = true;
             p->head_len = 0;
             p->done = 0;
@@ -316,7 +321,8 @@ static size_t ws_take_data(struct ws_parser *p, char *data, size_t n, struct ws_
     size_t take = (size_t)MIN(p->left, n);
     if (p->fin && p->opcode != WS_CONT && p->done == 0 && take == p->left) {
         /* The whole message is here: it need not be collected. */
-        ws_mask_undo(data, data, take, p->mask, 0);
+        if (!p->client)
+            ws_mask_undo(data, data, take, p->mask, 0);
         p->left = 0;
         p->in_payload = p->in_message = false;
         ws_end_message(p, data, take, m);
@@ -380,6 +386,14 @@ size_t ws_header(char *dst, enum ws_opcode opcode, bool fin, size_t n) {
     for (size_t i = 2; i < len; i++)
         dst[i] = (char)((uint64_t)n >> 8 * (len - 1 - i));
     return len;
+}
+
+size_t ws_masked_header(char *dst, enum ws_opcode opcode, bool fin, size_t n,
+                        const uint8_t mask[4]) {
+    size_t len = ws_header(dst, opcode, fin, n);
+    dst[1] = (char)(dst[1] | 0x80);
+    memcpy(dst + len, mask, 4);
+    return len + 4;
 }
 
 void ws_accept(char dst[28], struct str key) {

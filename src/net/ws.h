@@ -1,8 +1,9 @@
 #pragma once
 /*
- * RFC 6455 framing, server side: an incremental parser for masked client frames and a header
- * writer. The parser keeps at most one message. A whole unfragmented frame in the fed bytes is
- * unmasked in place and handed out without a copy; other payload is collected in `msg`.
+ * RFC 6455 framing: an incremental parser of a client's frames, or after ws_parser_set_client() of
+ * a server's, and writers of headers. The parser keeps at most one message. A whole unfragmented
+ * frame in the fed bytes is unmasked in place and handed out without a copy; other payload is
+ * collected in `msg`.
  */
 
 #include "base/buf.h"
@@ -56,10 +57,11 @@ struct ws_parser {
     enum ws_decoding decoding;
     uint8_t head[14]; /* header bytes collected */
     uint8_t head_len; /* their number */
-    uint8_t mask[4];
-    uint8_t ctl_len; /* bytes of a control payload collected */
-    bool in_payload; /* a header is complete, payload outstanding */
-    bool in_message; /* a fragmented message is open */
+    uint8_t mask[4];  /* zeros on the client's side: frames come unmasked */
+    bool client;      /* we are the client */
+    uint8_t ctl_len;  /* bytes of a control payload collected */
+    bool in_payload;  /* a header is complete, payload outstanding */
+    bool in_message;  /* a fragmented message is open */
     bool fin;
     bool failed;           /* after WS_FAIL nothing more is parsed */
     bool delivered;        /* msg holds a message already handed out: empty it on the next feed */
@@ -73,6 +75,11 @@ struct ws_parser {
 /* `max` bytes per frame and per message (more fails with 1009). Allocates nothing. */
 void ws_parser_init(struct ws_parser *p, size_t max);
 void ws_parser_fini(struct ws_parser *p);
+
+/* For a new parser: we are the client, whose peer must not mask. Nothing is decoded early. */
+static inline void ws_parser_set_client(struct ws_parser *p) {
+    p->client = true;
+}
 
 /* Frees the memory of a message that was handed out; call when it was handled. */
 void ws_parser_release(struct ws_parser *p);
@@ -108,6 +115,10 @@ static inline size_t ws_header_len(size_t n) {
 
 /* Writes that header to dst; returns its length. */
 size_t ws_header(char *dst, enum ws_opcode opcode, bool fin, size_t n);
+
+/* The same for a masked frame, of a client: WS_HEADER_MAX + 4 bytes at most. */
+size_t ws_masked_header(char *dst, enum ws_opcode opcode, bool fin, size_t n,
+                        const uint8_t mask[4]);
 
 /* Sec-WebSocket-Accept for a key: 28 characters to dst. No NUL. */
 void ws_accept(char dst[28], struct str key);

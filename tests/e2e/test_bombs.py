@@ -10,7 +10,7 @@ from harness.sandbox import uri
 from harness.settings import BINARY, ROOT
 
 COUNT = 1000
-LEASH = 30  # seconds after which a bomb ends by itself
+LEASH = 120  # seconds after which a bomb ends by itself
 READ_ALL = {"type": "restricted", "entries": [
     {"path": {"type": "special", "value": {"kind": "root"}}, "access": "read"}]}
 

@@ -20,8 +20,8 @@ def nice_of(token):
         return int(f.read().split()[-1])
 
 
-def own_nice(server):
-    with open(f"/proc/{server.pid}/autogroup", encoding="ascii") as f:
+def own_nice(pid):
+    with open(f"/proc/{pid}/autogroup", encoding="ascii") as f:
         return int(f.read().split()[-1])
 
 
@@ -52,7 +52,7 @@ def test_the_share_of_a_flood(flooded, tty):
     procfs.wait_marked(flood)
     procfs.wait_marked(quiet)
     becomes(client, flood, 15)
-    assert nice_of(quiet) == 0 and own_nice(flooded) == 0
+    assert nice_of(quiet) == 0 and own_nice(flooded.pid) == own_nice("self")
     client.write(process, "\n")
     becomes(client, flood, 0)
     client.terminate(process)
@@ -85,7 +85,7 @@ def test_a_sandboxed_flood(flooded):
     process = client.processes[params["processId"]]
     procfs.wait_marked(token)
     becomes(client, token, 15)
-    assert own_nice(flooded) == 0
+    assert own_nice(flooded.pid) == own_nice("self")
     client.write(process, "\n")
     becomes(client, token, 0)
     client.terminate(process)

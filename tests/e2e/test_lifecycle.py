@@ -166,7 +166,7 @@ def test_initialized_as_a_request(fresh):
 
 
 @pytest.mark.parametrize("method", [
-    "capabilities/discoverV2", "capabilityRoots/discoverV1", "environmentConfig/read"])
+    "capabilities/discoverV2", "capabilityRoots/discoverV1"])
 def test_methods_not_served_yet(client, method):
     assert client.error(method, {}) == (
         -32601, f"exec-server stub does not implement `{method}` yet")

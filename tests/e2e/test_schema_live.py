@@ -150,6 +150,10 @@ class Play:
             "links": True}})
         client.call("fs/remove", {"path": uri(place / "e")})
 
+    def environment(self, place):
+        self.client.call("environmentConfig/read", {
+            "cwd": uri(place), "configPaths": [["mcp_servers"]], "requirementsPaths": []})
+
     def web(self):
         origin = Origin(lambda x: x.answer(body=b"text"))
         _, body = stream(self.client, origin.url)
@@ -170,6 +174,7 @@ def play(shared, tmp_path_factory):
     made.processes()
     made.views(tmp_path_factory.mktemp("views"))
     made.files()
+    made.environment(made.place)
     if available():
         made.web()
     yield made
@@ -311,6 +316,8 @@ def requests(place, closed, session):
         ("fs/watch", {"watchId": "w", "path": uri(place), "recursive": False, "sandbox": {
             "permissions": {"type": "disabled"}}}),
         ("fs/unwatch", {"watchId": "w"}),
+        ("environmentConfig/read", {"cwd": uri(place), "configPaths": [["a", "b"]],
+                                    "requirementsPaths": [["c"], ["d"]]}),
         *([("http/request", {
             "method": "POST", "url": "http://127.0.0.1:1/", "requestId": "r", "timeoutMs": 100000,
             "headers": [{"name": "a", "value": "b", "valueEnvVar": "HOME"}],
@@ -326,7 +333,7 @@ UNKNOWN = ("unknown", "windowsSandboxAnything", "sandbox_mode", "readOnlyAccess"
 
 # What both refuse, the server for a reason beyond the types, with another code than -32602.
 BEYOND_TYPES = re.compile(
-    r"missing program for|networkProxy is not available|filesystem walk limits"
+    r"missing program for|filesystem walk limits"
     r"|file (read|write) block length|fs/writeFile requires valid base64")
 
 

@@ -1,12 +1,14 @@
 /*
  * Texts in TOML. An accepted one, written out again with inline tables alone, is accepted and has
- * the same values; a refused one has a message with its place. Each is read as environments.toml,
+ * the same values, as has what toml_write() writes; a refused one has a message with its place.
+ * Each is read as environments.toml,
  * too, whose promises are checked.
  */
 #include "client/environments.h"
 
 #include "base/buf.h"
 #include "base/utf8.h"
+#include "toml/toml_write.h"
 
 #include <errno.h>
 #include <math.h>
@@ -83,6 +85,45 @@ static void put_document(struct buf *b, const struct toml_value *root) {
     }
 }
 
+static bool same(const struct toml_value *v, const struct toml_value *w) {
+    if (v->type != w->type)
+        return false;
+    if (v->type == TOML_FLOAT)
+        return isnan(v->number) ? isnan(w->number) : v->number == w->number;
+    if (v->type == TOML_INTEGER)
+        return v->integer == w->integer;
+    if (v->type == TOML_BOOLEAN)
+        return v->boolean == w->boolean;
+    if (v->type != TOML_ARRAY && v->type != TOML_TABLE)
+        return v->type != TOML_STRING || str_eq(v->text, w->text); /* times lose digits */
+    if (v->count != w->count)
+        return false;
+    const struct toml_value *other = w->children.first;
+    toml_for_each(child, v) {
+        if (v->type == TOML_TABLE) { /* plain members come first now */
+            other = w->children.first;
+            while (other != NULL && !str_eq(other->key, child->key))
+                other = other->next;
+        }
+        if (other == NULL || !same(child, other))
+            return false;
+        other = other->next;
+    }
+    return true;
+}
+
+/* What toml_write() writes has the same values, and is written again as it is. */
+static void rewrite(const struct toml_value *root) {
+    _cleanup_arena_ struct arena a = ARENA_INIT(TOML_ARENA_MAX);
+    _cleanup_err_ struct err e = ERR_INIT;
+    _cleanup_buf_ struct buf first = BUF_INIT(TOML_TEXT_MAX), second = BUF_INIT(TOML_TEXT_MAX);
+    const struct toml_value *again;
+    if (toml_write(&first, root) == -ENOBUFS) /* long numbers and headers */
+        return;
+    REQUIRE(toml_parse(&a, buf_str(&first), &again, &e) == 0 && same(root, again));
+    REQUIRE(toml_write(&second, again) == 0 && str_eq(buf_str(&first), buf_str(&second)));
+}
+
 static void read_toml(struct str text) {
     _cleanup_arena_ struct arena a = ARENA_INIT(TOML_ARENA_MAX);
     _cleanup_err_ struct err e = ERR_INIT;
@@ -94,6 +135,7 @@ static void read_toml(struct str text) {
         return;
     }
     REQUIRE(e.code == 0 && root->type == TOML_TABLE);
+    rewrite(root);
     put_document(&first, root);
     REQUIRE(toml_parse(&a, buf_str(&first), &root, &e) == 0);
     put_document(&second, root);

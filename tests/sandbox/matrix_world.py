@@ -5,6 +5,7 @@ import ctypes
 import os
 import pathlib
 import secrets
+import shlex
 import shutil
 import socket
 import stat
@@ -33,8 +34,8 @@ PROTECTED = [".git", ".agents", ".codex", ".aws"]
 def build(directory):
     """Compiles the probe; its path."""
     path = os.path.join(directory, "probe")
-    subprocess.run([os.environ.get("CC", "cc"), *FLAGS, "-o", path, *map(str, SOURCES)],
-                   check=True, timeout=120)
+    compiler = shlex.split(os.environ.get("CC", "cc"))
+    subprocess.run([*compiler, *FLAGS, "-o", path, *map(str, SOURCES)], check=True, timeout=120)
     os.chmod(path, 0o755)
     return path
 

@@ -1,5 +1,6 @@
 #include "base/utf8.h"
 
+#include "base/util.h"
 #include "guard.h"
 
 #include <setjmp.h>
@@ -172,13 +173,47 @@ static void decodes_one_character(void **state) {
     }
 }
 
+static void faults(void **state) {
+    static const struct {
+        const char *text;
+        size_t at, bytes;
+    } cases[] = {
+        {"", 0, 0},
+        {"abc", 3, 0},
+        {"\xC3\xA9", 2, 0},
+        {"a\xFFz", 1, 1},
+        {"a\x80", 1, 1},
+        {"\xC3", 0, 0},
+        {"\xC3(", 0, 1},
+        {"\xE2\x82", 0, 0},
+        {"\xE2\x82(", 0, 2},
+        {"\xE0\x80x", 0, 1},
+        {"\xED\xA0\x80", 0, 1},
+        {"\xF0\x9F\x98", 0, 0},
+        {"x\xF0\x9F\x98!", 1, 3},
+        {"\xF5\x80", 0, 1},
+        {"\xC0\xAF", 0, 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        size_t bytes = 9, n = strlen(cases[i].text);
+        assert_int_equal(utf8_fault(cases[i].text, n, &bytes), cases[i].at);
+        assert_int_equal(bytes, cases[i].bytes);
+    }
+}
+
 int main(void) {
     guard = guard_new(4096);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decodes_one_character),     cmocka_unit_test(empty_is_valid),
-        cmocka_unit_test(every_code_point),          cmocka_unit_test(every_start),
-        cmocka_unit_test(at_every_offset),           cmocka_unit_test(long_texts),
-        cmocka_unit_test(cut_keeps_sequences_whole), cmocka_unit_test(mend_replaces_single_bytes),
+        cmocka_unit_test(faults),
+        cmocka_unit_test(decodes_one_character),
+        cmocka_unit_test(empty_is_valid),
+        cmocka_unit_test(every_code_point),
+        cmocka_unit_test(every_start),
+        cmocka_unit_test(at_every_offset),
+        cmocka_unit_test(long_texts),
+        cmocka_unit_test(cut_keeps_sequences_whole),
+        cmocka_unit_test(mend_replaces_single_bytes),
     };
     int r = cmocka_run_group_tests(tests, NULL, NULL);
     guard_free(&guard);

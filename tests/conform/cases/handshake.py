@@ -19,8 +19,7 @@ METHODS = [
 
 # Methods of later parts of the server.
 LATER = [
-    ("environmentConfig/read",
-     {"cwd": "file:///tmp", "configPaths": [["a"]], "requirementsPaths": []}),
+    ("capabilities/discoverV2", {"cwd": "file:///tmp"}),
     ("capabilityRoots/discoverV1", {"roots": []}),
 ]
 
