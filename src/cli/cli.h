@@ -11,11 +11,11 @@ enum cli_status {
     CLI_OK = 0,
     CLI_FAILED = 1,
     CLI_USAGE = 2,
-    CLI_TIMED_OUT = 124,  /* --timeout */
-    CLI_CANNOT = 126,     /* the command cannot be run */
-    CLI_NOT_FOUND = 127,  /* the command does not exist */
-    CLI_SIGNALED = 128,   /* + the number */
-    CLI_LOST = 255,       /* no connection; session or output lost */
+    CLI_TIMED_OUT = 124, /* --timeout */
+    CLI_CANNOT = 126,    /* the command cannot be run */
+    CLI_NOT_FOUND = 127, /* the command does not exist */
+    CLI_SIGNALED = 128,  /* + the number */
+    CLI_LOST = 255,      /* no connection; session or output lost */
 };
 
 struct cli {

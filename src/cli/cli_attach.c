@@ -128,9 +128,9 @@ static int signal_of(const char *name) {
     static const struct {
         const char *name;
         int number;
-    } signals[] = {{"INT", SIGINT},     {"TERM", SIGTERM}, {"KILL", SIGKILL}, {"HUP", SIGHUP},
-                   {"QUIT", SIGQUIT},   {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"WINCH", SIGWINCH},
-                   {"STOP", SIGSTOP},   {"CONT", SIGCONT}};
+    } signals[] = {{"INT", SIGINT},   {"TERM", SIGTERM}, {"KILL", SIGKILL}, {"HUP", SIGHUP},
+                   {"QUIT", SIGQUIT}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"WINCH", SIGWINCH},
+                   {"STOP", SIGSTOP}, {"CONT", SIGCONT}};
     if (strncasecmp(name, "SIG", 3) == 0)
         name += 3;
     for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
@@ -143,8 +143,7 @@ static int signal_of(const char *name) {
 /* Ends the process and waits until it is closed; then nothing is left to be kept. */
 static int end_kept(struct cli_kept *k) {
     struct cli *c = k->cli;
-    int64_t grace =
-        cli_has(c, CLI_OPT_GRACE) ? c->args.number[CLI_OPT_GRACE] : GRACE_DEFAULT_MS;
+    int64_t grace = cli_has(c, CLI_OPT_GRACE) ? c->args.number[CLI_OPT_GRACE] : GRACE_DEFAULT_MS;
     struct cli_wait w;
     cli_io_wait_init(&w);
     int r = xs_process_terminate(k->process, grace, &w.call);

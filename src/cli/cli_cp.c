@@ -49,8 +49,7 @@ static int look_at_destination(struct copying *k) {
     return 0;
 }
 
-static int print_json(struct cli *c, const char *from, const char *to,
-                      const struct cli_transfer *t) {
+static int print_json(const char *from, const char *to, const struct cli_transfer *t) {
     _cleanup_cli_json_ struct cli_json j = CLI_JSON_INIT;
     cli_json_open(&j, NULL, '{');
     cli_json_path(&j, "source", str_of(from));
@@ -89,7 +88,7 @@ static int copy_one(struct copying *k, const char *operand) {
                              .to = inside != NULL ? inside : k->to.path,
                              .begun_ms = cli_io_now()};
     status = transfer(k, &t, from);
-    if (k->c->json && status != CLI_USAGE && print_json(k->c, operand, t.to, &t) != 0)
+    if (k->c->json && status != CLI_USAGE && print_json(operand, t.to, &t) != 0)
         status = CLI_FAILED;
     cli_transfer_fini(&t);
     return status;

@@ -6,8 +6,8 @@
 #include <errno.h>
 
 #define PIPE_STATUS (CLI_SIGNALED + SIGPIPE)
-#define END_MS 5000      /* for the answer to terminate */
-#define END_LOST_MS 300  /* while the connection is lost */
+#define END_MS 5000     /* for the answer to terminate */
+#define END_LOST_MS 300 /* while the connection is lost */
 
 /* Kills the process if it may still run; says so if nobody can tell. */
 static void end_process(struct cli_io *io) {
@@ -48,23 +48,18 @@ static int status_of(struct cli_io *io, const char *why) {
     struct cli *c = io->cli;
     const struct xs_exit *e = &io->exit;
     switch (io->end) {
-    case CLI_END_CLOSED:
-        return closed(io);
+    case CLI_END_CLOSED: return closed(io);
     case CLI_END_FAILED:
         cli_say_error(c, CLI_LOST, "%s", why);
         return cli_report(c, CLI_LOST, CLI_REPORT_LOST, e, why, NULL);
-    case CLI_END_ESCAPE:
-        return cli_report(c, CLI_LOST, CLI_REPORT_LEFT, e, NULL, NULL);
-    case CLI_END_SIGNAL:
-        return signaled(io);
-    case CLI_END_READER:
-        return cli_report(c, PIPE_STATUS, CLI_REPORT_READER_GONE, e, NULL, NULL);
+    case CLI_END_ESCAPE: return cli_report(c, CLI_LOST, CLI_REPORT_LEFT, e, NULL, NULL);
+    case CLI_END_SIGNAL: return signaled(io);
+    case CLI_END_READER: return cli_report(c, PIPE_STATUS, CLI_REPORT_READER_GONE, e, NULL, NULL);
     case CLI_END_OUTPUT:
         cli_say_error(c, CLI_FAILED, "cannot write the output: %s", why);
         return cli_report(c, CLI_LOST, CLI_REPORT_OUTPUT_FAILED, e, why, NULL);
     case CLI_END_DETACH:
-    case CLI_END_NONE:
-        break;
+    case CLI_END_NONE: break;
     }
     return CLI_FAILED;
 }

@@ -95,7 +95,7 @@ void cli_io_wait_init(struct cli_wait *w) {
 }
 
 /* What poll() waits for; the order of the entries. */
-enum { POLL_CLIENT, POLL_SIGNALS, POLL_WATCH, POLL_OUT, POLL_ERR, POLL_INPUT, POLL_COUNT };
+enum { WAIT_CLIENT, WAIT_SIGNALS, WAIT_WATCH, WAIT_OUT, WAIT_ERR, WAIT_INPUT, WAIT_COUNT };
 
 /* Input is read while it has room; during an outage always, for the escapes. */
 static bool wants_input(const struct cli_io *io) {
@@ -104,19 +104,19 @@ static bool wants_input(const struct cli_io *io) {
     return cli_feed_has_room(&io->feed) || (io->term.raw && io->lost_ms != 0);
 }
 
-static void set_polls(const struct cli_io *io, struct pollfd p[POLL_COUNT]) {
-    for (int i = 0; i < POLL_COUNT; i++)
+static void set_polls(const struct cli_io *io, struct pollfd p[WAIT_COUNT]) {
+    for (int i = 0; i < WAIT_COUNT; i++)
         p[i] = (struct pollfd){.fd = -1};
     if (io->client != NULL)
-        p[POLL_CLIENT] = (struct pollfd){.fd = xs_client_fd(io->client), .events = POLLIN};
-    p[POLL_SIGNALS] = (struct pollfd){.fd = io->signals.fd, .events = POLLIN};
-    p[POLL_WATCH] = (struct pollfd){.fd = io->watch_fd, .events = POLLIN};
+        p[WAIT_CLIENT] = (struct pollfd){.fd = xs_client_fd(io->client), .events = POLLIN};
+    p[WAIT_SIGNALS] = (struct pollfd){.fd = io->signals.fd, .events = POLLIN};
+    p[WAIT_WATCH] = (struct pollfd){.fd = io->watch_fd, .events = POLLIN};
     if (cli_sink_waits(&io->out))
-        p[POLL_OUT] = (struct pollfd){.fd = io->out.fd, .events = POLLOUT};
+        p[WAIT_OUT] = (struct pollfd){.fd = io->out.fd, .events = POLLOUT};
     if (cli_sink_waits(&io->err))
-        p[POLL_ERR] = (struct pollfd){.fd = io->err.fd, .events = POLLOUT};
+        p[WAIT_ERR] = (struct pollfd){.fd = io->err.fd, .events = POLLOUT};
     if (wants_input(io))
-        p[POLL_INPUT] = (struct pollfd){.fd = io->feed.fd, .events = POLLIN};
+        p[WAIT_INPUT] = (struct pollfd){.fd = io->feed.fd, .events = POLLIN};
 }
 
 /* Milliseconds until something is due; -1: nothing. */
@@ -161,21 +161,21 @@ static void on_flushed(struct cli_io *io) {
 
 /* One turn: waits, then hands out what has happened. */
 static void turn(struct cli_io *io, int64_t until) {
-    struct pollfd p[POLL_COUNT];
+    struct pollfd p[WAIT_COUNT];
     set_polls(io, p);
-    int n = poll(p, POLL_COUNT, next_ms(io, until));
+    int n = poll(p, WAIT_COUNT, next_ms(io, until));
     on_due(io);
     if (n <= 0)
         return;
-    if (p[POLL_SIGNALS].revents != 0)
+    if (p[WAIT_SIGNALS].revents != 0)
         cli_io_signal_take(io);
-    if (p[POLL_WATCH].revents != 0 && io->was_stolen(io))
+    if (p[WAIT_WATCH].revents != 0 && io->was_stolen(io))
         cli_io_set_end(io, CLI_END_DETACH, "another xs attached to the process");
-    if ((p[POLL_OUT].revents | p[POLL_ERR].revents) != 0)
+    if ((p[WAIT_OUT].revents | p[WAIT_ERR].revents) != 0)
         on_flushed(io);
-    if (p[POLL_INPUT].revents != 0 && io->end == CLI_END_NONE)
+    if (p[WAIT_INPUT].revents != 0 && io->end == CLI_END_NONE)
         cli_io_input_take(io);
-    if (p[POLL_CLIENT].revents != 0)
+    if (p[WAIT_CLIENT].revents != 0)
         xs_client_process(io->client);
     cli_io_signal_send_size(io);
 }

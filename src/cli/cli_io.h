@@ -14,22 +14,22 @@
 
 enum cli_end {
     CLI_END_NONE,
-    CLI_END_CLOSED,     /* the process and its output have ended */
-    CLI_END_FAILED,     /* nothing more can be known: `why` */
-    CLI_END_ESCAPE,     /* ~. */
-    CLI_END_DETACH,     /* ~d, or another xs attached */
-    CLI_END_SIGNAL,     /* a signal ended us: `signal` */
-    CLI_END_READER,     /* our reader is gone */
-    CLI_END_OUTPUT,     /* our output failed: `why` */
+    CLI_END_CLOSED, /* the process and its output have ended */
+    CLI_END_FAILED, /* nothing more can be known: `why` */
+    CLI_END_ESCAPE, /* ~. */
+    CLI_END_DETACH, /* ~d, or another xs attached */
+    CLI_END_SIGNAL, /* a signal ended us: `signal` */
+    CLI_END_READER, /* our reader is gone */
+    CLI_END_OUTPUT, /* our output failed: `why` */
 };
 
 /* Output from before we came: only its end is printed. */
 struct cli_history {
-    uint64_t last;                /* the last event of it; 0: there is none */
-    int64_t tail;                 /* bytes to print; -1: all */
-    struct cli_io_piece *first;   /* owned list, oldest first */
+    uint64_t last;              /* the last event of it; 0: there is none */
+    int64_t tail;               /* bytes to print; -1: all */
+    struct cli_io_piece *first; /* owned list, oldest first */
     struct cli_io_piece *newest;
-    int64_t bytes;                /* in the list */
+    int64_t bytes; /* in the list */
 };
 
 struct cli_io {
@@ -42,8 +42,8 @@ struct cli_io {
     bool silent;                /* output is dropped */
     bool only_history;          /* ends when old output is printed */
     struct cli_history history;
-    const char *no_detach;      /* why ~d is refused; NULL: it is not */
-    int watch_fd;               /* inotify of the state file; -1: none */
+    const char *no_detach;                 /* why ~d is refused; NULL: it is not */
+    int watch_fd;                          /* inotify of the state file; -1: none */
     bool (*was_stolen)(struct cli_io *io); /* asked when it is readable */
     void *user;
 
@@ -60,16 +60,16 @@ struct cli_io {
     struct cli_modes modes;
     struct cli_signals signals;
 
-    bool paused;              /* the process waits for a sink */
-    bool finished;            /* cli_io_fini() has run */
-    bool resized;             /* the size is to be sent */
-    bool repaint;             /* another size first */
+    bool paused;   /* the process waits for a sink */
+    bool finished; /* cli_io_fini() has run */
+    bool resized;  /* the size is to be sent */
+    bool repaint;  /* another size first */
     bool resizing;
     struct xs_call resize;
-    unsigned interrupts;      /* in a row */
-    int64_t interrupted_ms;   /* the first of them */
-    int64_t leave_ms;         /* when to give up on the process; 0: not yet */
-    int64_t lost_ms;          /* since when the connection is lost; 0: it is not */
+    unsigned interrupts;    /* in a row */
+    int64_t interrupted_ms; /* the first of them */
+    int64_t leave_ms;       /* when to give up on the process; 0: not yet */
+    int64_t lost_ms;        /* since when the connection is lost; 0: it is not */
     bool lost_said;
 };
 

@@ -21,26 +21,17 @@ static void help(struct cli_io *io) {
 
 static void act(struct cli_io *io, enum cli_escape_action action) {
     switch (action) {
-    case CLI_ESCAPE_TERMINATE:
-        cli_io_set_end(io, CLI_END_ESCAPE, NULL);
-        break;
+    case CLI_ESCAPE_TERMINATE: cli_io_set_end(io, CLI_END_ESCAPE, NULL); break;
     case CLI_ESCAPE_DETACH:
         if (io->no_detach != NULL)
             cli_say_warning(io->cli, "cannot detach: %s", io->no_detach);
         else
             cli_io_set_end(io, CLI_END_DETACH, NULL);
         break;
-    case CLI_ESCAPE_SUSPEND:
-        suspend(io);
-        break;
-    case CLI_ESCAPE_RECONNECT:
-        xs_client_retry(io->client);
-        break;
-    case CLI_ESCAPE_HELP:
-        help(io);
-        break;
-    case CLI_ESCAPE_NONE:
-        break;
+    case CLI_ESCAPE_SUSPEND: suspend(io); break;
+    case CLI_ESCAPE_RECONNECT: xs_client_retry(io->client); break;
+    case CLI_ESCAPE_HELP: help(io); break;
+    case CLI_ESCAPE_NONE: break;
     }
 }
 

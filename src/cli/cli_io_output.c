@@ -108,16 +108,10 @@ int cli_io_output_event(struct xs_process *p, const struct xs_event *e, void *us
     if (cli_io_history_take(io, e, &r))
         return after(io, r);
     switch (e->type) {
-    case XS_EV_OUTPUT:
-        r = cli_io_output_put(io, e);
-        break;
+    case XS_EV_OUTPUT: r = cli_io_output_put(io, e); break;
     case XS_EV_EXITED:
-    case XS_EV_CLOSED:
-        on_exit_known(io, e);
-        break;
-    case XS_EV_GAP:
-        on_gap(io, e);
-        break;
+    case XS_EV_CLOSED: on_exit_known(io, e); break;
+    case XS_EV_GAP: on_gap(io, e); break;
     case XS_EV_FAILED:
         if (io->cli->json && !io->silent)
             (void)!put_json(io, e);

@@ -3,9 +3,9 @@
 
 #include <errno.h>
 
-#define INTERRUPTS 3           /* within the window: stop asking politely */
-#define INTERRUPT_MS 2000      /* the window */
-#define GRACE_MS 2000          /* for a command in a terminal, after TERM or HUP */
+#define INTERRUPTS 3      /* within the window: stop asking politely */
+#define INTERRUPT_MS 2000 /* the window */
+#define GRACE_MS 2000     /* for a command in a terminal, after TERM or HUP */
 
 struct cli_sent {
     struct xs_call call;
@@ -16,16 +16,11 @@ struct cli_sent {
 
 static const char *name_of(int number) {
     switch (number) {
-    case SIGUSR1:
-        return "USR1";
-    case SIGUSR2:
-        return "USR2";
-    case SIGHUP:
-        return "HUP";
-    case SIGQUIT:
-        return "QUIT";
-    default:
-        return "TERM";
+    case SIGUSR1: return "USR1";
+    case SIGUSR2: return "USR2";
+    case SIGHUP: return "HUP";
+    case SIGQUIT: return "QUIT";
+    default: return "TERM";
     }
 }
 

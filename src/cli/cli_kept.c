@@ -12,10 +12,10 @@
 
 #define SESSION_BUSY (-32010)
 #define INVALID_REQUEST (-32600)
-#define STEAL_MS 20000   /* for another xs to leave */
+#define STEAL_MS 20000 /* for another xs to leave */
 #define STEAL_STEP_MS 100
-#define NONE_MS 500      /* a connection that is busy is asked for so long */
-#define JSON_MAX 65536   /* of an answer without chunks */
+#define NONE_MS 500    /* a connection that is busy is asked for so long */
+#define JSON_MAX 65536 /* of an answer without chunks */
 
 /* The options for the server of a process. The session is resumed unless `session` is NULL. */
 static struct xs_options *options_of(struct cli_kept *k, const char *session) {
@@ -97,7 +97,8 @@ static int fail_connect(struct cli_kept *k, int r) {
                              name);
     if (xs_error_rpc(e) == INVALID_REQUEST || xs_error_code(e) == XS_EGONE) {
         k->gone = true;
-        return cli_say_error(c, CLI_LOST, "%s: the server does not have its session any more", name);
+        return cli_say_error(c, CLI_LOST, "%s: the server does not have its session any more",
+                             name);
     }
     return cli_say_failure(c, e, name, CLI_LOST);
 }
@@ -125,8 +126,9 @@ static int parse_last(struct xs_bytes *json, uint64_t *last) {
     uint64_t next = 0;
     json_doc_init(&doc, JSON_MAX, 0);
     int r = json_parse(&doc, json->data, json->n, &e);
-    const struct json_node *v =
-        r == 0 && json_root(&doc)->type == JSON_OBJECT ? json_get(json_root(&doc), "nextSeq") : NULL;
+    const struct json_node *v = r == 0 && json_root(&doc)->type == JSON_OBJECT
+                                    ? json_get(json_root(&doc), "nextSeq")
+                                    : NULL;
     if (v == NULL || json_u64(v, &next) < 0)
         r = XS_EPROTO;
     *last = next > 0 ? next - 1 : 0;
@@ -209,9 +211,9 @@ int cli_kept_open(struct cli *c, const char *name, enum cli_kept_way way, struct
     k->io.tty = k->state.tty;
     int r = way == CLI_KEPT_LOOK ? look(k) : XS_ENOTSUP;
     if (r == 0 || r != XS_ENOTSUP)
-        return r == 0 ? 0 : k->client != NULL && xs_client_info(k->client) != NULL
-                                ? fail_adopt(k, r)
-                                : fail_connect(k, r);
+        return r == 0                                                   ? 0
+               : k->client != NULL && xs_client_info(k->client) != NULL ? fail_adopt(k, r)
+                                                                        : fail_connect(k, r);
     r = connect_session(k, way == CLI_KEPT_STEAL);
     if (r < 0)
         return fail_connect(k, r);

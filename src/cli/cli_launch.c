@@ -20,7 +20,8 @@ static bool is_null_device(int fd) {
 
 void cli_launch_streams(struct cli *c, struct xs_client *client, struct cli_launch *l) {
     bool shell = c->args.command == CLI_SHELL;
-    *l = (struct cli_launch){.tty = cli_has(c, CLI_OPT_TTY) || (shell && !cli_has(c, CLI_OPT_NO_TTY))};
+    *l = (struct cli_launch){.tty =
+                                 cli_has(c, CLI_OPT_TTY) || (shell && !cli_has(c, CLI_OPT_NO_TTY))};
     if (cli_has(c, CLI_OPT_NO_STDIN) || cli_has(c, CLI_OPT_DETACH))
         return;
     if (!l->tty && is_null_device(STDIN_FILENO))

@@ -51,9 +51,11 @@ struct xs_options *cli_link_options(struct cli *c, const char *host, int *status
 }
 
 static void on_log(int level, const char *line, void *user) {
-    static const int needed[] = {
-        [XS_LOG_ERROR] = 1, [XS_LOG_WARN] = 1, [XS_LOG_INFO] = 1, [XS_LOG_DEBUG] = 2,
-        [XS_LOG_WIRE] = 2};
+    static const int needed[] = {[XS_LOG_ERROR] = 1,
+                                 [XS_LOG_WARN] = 1,
+                                 [XS_LOG_INFO] = 1,
+                                 [XS_LOG_DEBUG] = 2,
+                                 [XS_LOG_WIRE] = 2};
     if (level >= XS_LOG_ERROR && level <= XS_LOG_WIRE)
         cli_say_note(user, needed[level], "%s", line);
 }

@@ -11,8 +11,8 @@
 #include <poll.h>
 #include <time.h>
 
-#define AT_ONCE 32     /* servers asked at a time */
-#define EVERY_MS 1000  /* of -w */
+#define AT_ONCE 32    /* servers asked at a time */
+#define EVERY_MS 1000 /* of -w */
 
 /* Asks the servers of some processes, all at the same time. */
 static void ask(struct cli *c, struct cli_probe *probes, size_t n) {

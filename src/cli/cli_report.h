@@ -7,12 +7,12 @@ enum cli_report_kind {
     CLI_REPORT_EXITED,
     CLI_REPORT_SIGNALED,
     CLI_REPORT_TIMED_OUT,
-    CLI_REPORT_CANNOT_RUN,   /* the start failed: 126, 127 */
+    CLI_REPORT_CANNOT_RUN, /* the start failed: 126, 127 */
     CLI_REPORT_NOT_CONNECTED,
-    CLI_REPORT_LOST,         /* the session, or the knowledge of it */
+    CLI_REPORT_LOST, /* the session, or the knowledge of it */
     CLI_REPORT_OUTPUT_LOST,
-    CLI_REPORT_INTERRUPTED,  /* xs got a signal */
-    CLI_REPORT_LEFT,         /* ~. */
+    CLI_REPORT_INTERRUPTED, /* xs got a signal */
+    CLI_REPORT_LEFT,        /* ~. */
     CLI_REPORT_READER_GONE,
     CLI_REPORT_OUTPUT_FAILED,
     CLI_REPORT_DETACHED,

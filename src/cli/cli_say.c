@@ -67,10 +67,8 @@ int cli_say_status(int err, int otherwise) {
     case XS_EPROTO:
     case XS_ELOST:
     case XS_EGONE:
-    case XS_EGAP:
-        return CLI_LOST;
-    default:
-        return otherwise;
+    case XS_EGAP: return CLI_LOST;
+    default: return otherwise;
     }
 }
 

@@ -153,8 +153,8 @@ static int env_each(struct cli *c, void (*fn)(const struct json_node *v, bool ch
     struct xs_options *o = xs_options_new();
     int r = o != NULL ? xs_options_list_environments(o, &json) : XS_ENOMEM;
     if (r < 0) {
-        int status = o != NULL ? cli_say_failure(c, xs_options_error(o), NULL, CLI_FAILED)
-                               : CLI_FAILED;
+        int status =
+            o != NULL ? cli_say_failure(c, xs_options_error(o), NULL, CLI_FAILED) : CLI_FAILED;
         xs_options_free(o);
         return status;
     }
@@ -237,8 +237,8 @@ static void complete_path(struct xs_client *client, const char *word, const char
     if (xs_fs_list(fs, directory, &entries, NULL) == 0) {
         for (size_t i = 0; i < entries->n; i++) {
             const struct xs_entry *e = &entries->entries[i];
-            if (e->name_len < n || memcmp(e->name, last, n) != 0 || !is_plain(e->name, e->name_len) ||
-                (n == 0 && e->name[0] == '.'))
+            if (e->name_len < n || memcmp(e->name, last, n) != 0 ||
+                !is_plain(e->name, e->name_len) || (n == 0 && e->name[0] == '.'))
                 continue;
             printf("%.*s%.*s%s\n", (int)prefix, word, (int)e->name_len, e->name,
                    e->kind == XS_KIND_DIRECTORY ? "/" : "");

@@ -8,8 +8,10 @@
 #define MODE_UNKNOWN ~0u
 
 void cli_stat_mode(const struct xs_stat *st, char out[11]) {
-    static const char kinds[] = {
-        [XS_KIND_OTHER] = 's', [XS_KIND_FILE] = '-', [XS_KIND_DIRECTORY] = 'd', [XS_KIND_LINK] = 'l'};
+    static const char kinds[] = {[XS_KIND_OTHER] = 's',
+                                 [XS_KIND_FILE] = '-',
+                                 [XS_KIND_DIRECTORY] = 'd',
+                                 [XS_KIND_LINK] = 'l'};
     static const char letters[] = "rwxrwxrwx";
     bool known = st->mode != MODE_UNKNOWN;
     out[0] = st->is_link ? 'l' : kinds[st->kind & 3];

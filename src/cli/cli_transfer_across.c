@@ -124,10 +124,9 @@ static int copy_one(struct across *a, const char *from, const char *to, unsigned
     if (st.kind == XS_KIND_DIRECTORY && a->recursive)
         return copy_directory(a, from, to, &st, depth);
     a->t->left_out++;
-    return cli_say_error(a->t->cli, CLI_FAILED,
-                         st.kind == XS_KIND_DIRECTORY ? "%s: is a directory (use -r)"
-                                                      : "%s: is no file",
-                         from);
+    return cli_say_error(
+        a->t->cli, CLI_FAILED,
+        st.kind == XS_KIND_DIRECTORY ? "%s: is a directory (use -r)" : "%s: is no file", from);
 }
 
 int cli_transfer_across(struct cli_transfer *t, struct cli_place_host *from,
