@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <time.h>
 
 #define SHORTEST_MS 60000 /* a session that ends earlier is no place to leave a process */
 #define LEAVE_MS 25000
@@ -55,12 +54,6 @@ static char *make_name(const struct cli *c) {
     word[n] = '\0';
     uuid_random(id);
     return asprintf(&name, "%s-%.4s", n > 0 ? word : "job", id) < 0 ? NULL : name;
-}
-
-static int64_t unix_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 /* A copy in valid UTF-8; NULL stays NULL. */
@@ -113,7 +106,7 @@ int cli_detach_record(struct cli *c, struct xs_client *client, const char *proce
                             .process = copy_text(process),
                             .command = cli_launch_command(c),
                             .tty = tty,
-                            .started_ms = unix_ms()};
+                            .started_ms = cli_state_now_ms()};
     if (s->host == NULL || s->session == NULL || s->process == NULL || s->command == NULL)
         return cli_say_error(c, CLI_FAILED, "out of memory");
     return create(c, s);

@@ -9,7 +9,6 @@
 #include "cli/cli_text.h"
 
 #include <poll.h>
-#include <time.h>
 
 #define AT_ONCE 32    /* servers asked at a time */
 #define EVERY_MS 1000 /* of -w */
@@ -39,9 +38,7 @@ static void ask(struct cli *c, struct cli_probe *probes, size_t n) {
 }
 
 static void age_text(int64_t started_ms, char out[16]) {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    int64_t s = t.tv_sec - started_ms / 1000;
+    int64_t s = (cli_state_now_ms() - started_ms) / 1000;
     if (s < 0)
         s = 0;
     if (s < 120)
