@@ -454,7 +454,8 @@ struct xs_exec_result {
     uint64_t original_tokens;
     const void *output; /* truncated to the budget */
     size_t n;
-    const char *text; /* the whole text for the model */
+    const char *text; /* the whole text for the model; it ends with the output */
+    size_t text_n;    /* its length: the output may have NULs */
 };
 XS_API void xs_exec_result_free(struct xs_exec_result *r);
 

@@ -101,8 +101,9 @@ int envinfo_put(struct server *s, struct buf *b) {
     if (r == 0)
         r = buf_putf(b,
                      ",\"sandboxedFileStreaming\":%s,\"linuxRootWritePreservesDevices\":%s,"
-                     "\"linuxApprovedRootWritePreservesRestrictions\":%s},\"sandboxBackend\":",
-                     best < 0 ? "false" : "true", full, full);
+                     "\"linuxApprovedRootWritePreservesRestrictions\":%s,\"networkProxyLaunch\":%s,"
+                     "\"networkProxyReviewDomains\":%s},\"sandboxBackend\":",
+                     best < 0 ? "false" : "true", full, full, full, full);
     if (r < 0)
         return r;
     return best < 0 ? buf_putz(b, "null}")

@@ -405,9 +405,22 @@ int server_init(struct server *s, struct options *opt, struct rlimit nofile, str
     return ops_init(&s->ops, &s->loop, opt->audit_log, e);
 }
 
+/* Proxies of processes never lead to the server itself. */
+static int server_listen_tcp(struct server *s, struct err *e) {
+    int r = listener_open(&s->listener, e);
+    struct sock_addr a;
+    socklen_t n = sizeof a;
+    memset(&a, 0, sizeof a);
+    if (r == 0 && getsockname(s->listener.io.fd, &a.u.sa, &n) == 0)
+        s->processes.proxies.own_port = a.u.sa.sa_family == AF_INET    ? ntohs(a.u.in.sin_port)
+                                        : a.u.sa.sa_family == AF_INET6 ? ntohs(a.u.in6.sin6_port)
+                                                                       : 0;
+    return r;
+}
+
 int server_listen(struct server *s, struct err *e) {
     if (s->opt->listen != OPTIONS_LISTEN_STDIO)
-        return listener_open(&s->listener, e);
+        return server_listen_tcp(s, e);
     int r = conn_stdio(&s->conns, STDIN_FILENO, STDOUT_FILENO);
     s->ops.metrics.connections++;
     return r < 0 ? err_os(e, ERR_INTERNAL, -r) : 0;

@@ -529,6 +529,7 @@ static const char *http_status_text(int status) {
         {426, "Upgrade Required"},
         {431, "Request Header Fields Too Large"},
         {500, "Internal Server Error"},
+        {502, "Bad Gateway"},
         {503, "Service Unavailable"},
         {507, "Insufficient Storage"},
     };

@@ -80,6 +80,8 @@ static void metrics_processes(struct metrics_text *t, const struct metrics *m,
                                                             [PROC_EXITED] = "exited",
                                                             [PROC_CLOSED] = "closed"};
     static const char failures[] = "exec_server_process_start_failures_total";
+    static const char decisions[] = "exec_server_network_decisions_total";
+    static const char *const decision_words[METRICS_DECISIONS] = {"allow", "deny", "ask"};
     static const char exits[] = "exec_server_process_exits_total";
     static const char *const exit_words[METRICS_EXITS] = {
         [METRICS_SUCCESS] = "success", [METRICS_FAILURE] = "failure", [METRICS_SIGNAL] = "signal"};
@@ -93,6 +95,8 @@ static void metrics_processes(struct metrics_text *t, const struct metrics *m,
     metrics_labelled(t, failures, "reason", "failed", m->starts_failed);
     metrics_head(t, exits, "counter", "Ends of processes: exit code 0, another code, a signal.");
     metrics_family(t, exits, "kind", exit_words, m->exits, METRICS_EXITS);
+    metrics_head(t, decisions, "counter", "Decisions of the proxies of processes.");
+    metrics_family(t, decisions, "decision", decision_words, m->network, METRICS_DECISIONS);
     metrics_one(t, "exec_server_process_timeouts_total", "counter",
                 "Processes ended by their time limit.", m->timeouts);
 }

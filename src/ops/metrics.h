@@ -19,6 +19,8 @@ enum metrics_refusal {
 
 enum metrics_exit { METRICS_SUCCESS, METRICS_FAILURE, METRICS_SIGNAL, METRICS_EXITS };
 
+#define METRICS_DECISIONS 3
+
 /* Counters; all zero at first. */
 struct metrics {
     uint64_t connections; /* ever accepted */
@@ -29,6 +31,7 @@ struct metrics {
     uint64_t exits[METRICS_EXITS];
     uint64_t timeouts; /* exits by the command's own time limit */
     uint64_t output_bytes, input_bytes;
+    uint64_t network[METRICS_DECISIONS]; /* of proxies, by enum proxy_answer */
 };
 
 #define METRICS_STATES 4 /* of enum proc_state */

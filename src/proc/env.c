@@ -187,6 +187,8 @@ static void env_collect(struct env_set *s, const struct env_request *r, char *co
         env_add(s, STR_LIT("CODEX_THREAD_ID"), r->thread_id);
     if (r->tool_call_id.p != NULL && !str_has_nul(r->tool_call_id))
         env_add(s, STR_LIT("CODEX_TOOL_CALL_ID"), r->tool_call_id);
+    for (size_t i = 0; i < r->extra_count; i++)
+        env_add(s, str_of(r->extra[i].name), str_of(r->extra[i].value));
     for (size_t i = 0; i < s->len && !s->failed; i++)
         s->vars[i].order = i;
 }

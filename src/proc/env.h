@@ -15,13 +15,20 @@ struct env_policy {
     const struct json_node *exclude, *set, *include_only;
 };
 
+/* A variable of the server's own making. */
+struct env_variable {
+    const char *name, *value;
+};
+
 struct env_request {
-    const struct env_policy *policy; /* NULL: exactly `env` */
-    const struct json_node *env;     /* map of strings */
-    struct str thread_id;            /* p NULL = none */
-    bool no_thread_id;               /* remove a thread id from every source */
-    struct str tool_call_id;         /* p NULL = none */
-    const char *shell;               /* added as SHELL if there is none; NULL = never */
+    const struct env_policy *policy;  /* NULL: exactly `env` */
+    const struct json_node *env;      /* map of strings */
+    struct str thread_id;             /* p NULL = none */
+    bool no_thread_id;                /* remove a thread id from every source */
+    struct str tool_call_id;          /* p NULL = none */
+    const struct env_variable *extra; /* override every source */
+    size_t extra_count;
+    const char *shell; /* added as SHELL if there is none; NULL = never */
 };
 
 #define ENV_MATCH_STEPS 500000 /* most characters compared with patterns in one start */

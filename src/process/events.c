@@ -197,6 +197,23 @@ void events_write(const struct rpc_call *c, const struct process *p, size_t n, b
     audit_end(a);
 }
 
+void events_network(const struct process *p, const struct proxy_decision *d) {
+    struct audit *a = &p->host->ops->audit;
+    p->host->ops->metrics.network[d->answer]++;
+    if (!events_logged(p))
+        return;
+    events_begin(p, events_owner(p), "network");
+    audit_text(a, "decision", str_of(proxy_judge_answer(d->answer)), OPS_TEXT_MAX);
+    audit_text(a, "source", str_of(d->source), OPS_TEXT_MAX);
+    audit_text(a, "reason", str_of(d->reason), OPS_TEXT_MAX);
+    audit_text(a, "protocol", str_of(proxy_judge_protocol(d->protocol)), OPS_TEXT_MAX);
+    audit_text(a, "host", str_of(d->host), OPS_TEXT_MAX);
+    audit_number(a, "port", d->port);
+    if (d->method.n > 0)
+        audit_text(a, "method", d->method, OPS_TEXT_MAX);
+    audit_end(a);
+}
+
 void events_attach(const struct rpc_call *c, const struct process *p) {
     if (!events_logged(p))
         return;

@@ -44,5 +44,8 @@ void events_terminate(const struct rpc_call *c, const struct process *p, uint64_
 void events_write(const struct rpc_call *c, const struct process *p, size_t n, bool closing,
                   const char *status);
 
+/* The proxy of a process has decided about a request. */
+void events_network(const struct process *p, const struct proxy_decision *d);
+
 /* A connection watches a process from now on. */
 void events_attach(const struct rpc_call *c, const struct process *p);

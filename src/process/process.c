@@ -108,6 +108,7 @@ static void process_on_started(struct proc *proc, int error) {
     process_refuse_start(p, c, error);
     process_forget_start(p);
     /* The id is free at once; the memory goes with the supervisor. */
+    network_free(steal_ptr(&p->network));
     process_unlist(p);
     proc_abandon(proc, false, false);
     p->session = NULL;
@@ -140,6 +141,7 @@ static void process_on_exited(struct proc *proc, uint64_t seq) {
 static void process_on_closed(struct proc *proc, uint64_t seq) {
     struct process *p = container_of(proc, struct process, proc);
     p->session->running--;
+    network_free(steal_ptr(&p->network));
     notify_closed(notify_owner(p), p, seq);
     process_spread(p, seq);
     process_write_pump(p);
@@ -237,6 +239,7 @@ void process_free(struct process *p) {
     if (proc_is_gone(&p->proc)) /* else the supervisor still uses them */
         remains_take(&p->host->remains, steal_ptr(&p->placeholders));
     cgroup_remove(&p->cgroup);
+    network_free(steal_ptr(&p->network));
     free((char *)p->id.p);
     free((char *)p->id_json.p);
     free((char *)p->argv_json.p);
@@ -247,6 +250,7 @@ void process_free(struct process *p) {
 /* Hands the process to the server until its last descendant is dead. */
 static void process_let_die(struct process *p, bool spare_setsid) {
     loop_timer_del(p->host->loop, &p->cancel);
+    network_free(steal_ptr(&p->network));
     process_retain_drop(p);
     process_unlist(p);
     list_remove(&p->link);

@@ -1,6 +1,7 @@
 #pragma once
 /* A process of a session: its id, the requests that wait for it, and its notifications. */
 
+#include "process/network.h"
 #include "process/session.h"
 
 #define PROCESS_ID_MAX 4096    /* bytes of a process id */
@@ -31,6 +32,7 @@ struct process {
     struct placeholders
         *placeholders;           /* owned: mount points its sandbox made on the host; NULL = none */
     struct cgroup cgroup;        /* its limits; dir NULL = none */
+    struct network *network;     /* owned: its proxy until it has closed; NULL = none */
     struct rpc_call *start_call; /* the start to answer, or NULL */
     struct list waits;           /* struct process_wait */
     struct list views;           /* struct attach: connections that watch */

@@ -1,5 +1,6 @@
 #include "process/process_host.h"
 
+#include "process/network.h"
 #include "process/process.h"
 
 #include <sodium.h>
@@ -15,6 +16,7 @@ int process_host_init(struct process_host *h, const struct process_settings *set
     randombytes_buf(h->write_key, sizeof h->write_key);
     remains_init(&h->remains, h->loop);
     sandbox_host_init(&h->sandbox, settings->inherit_pids, home);
+    proxy_host_init(&h->proxies, h->loop, &network_ops, NULL);
     int r = proc_host_init(&h->procs, h->loop, nofile);
     h->procs.children.spare_strays |= settings->keep_detached;
     return r;
@@ -25,6 +27,7 @@ void process_host_fini(struct process_host *h) {
         process_free(
             list_entry(n, struct process, link)); /* only what could not be ended in time */
     remains_fini(&h->remains);
+    proxy_host_fini(&h->proxies);
     proc_host_fini(&h->procs);
     hash_fini(&h->sessions);
     retention_fini(&h->outputs);

@@ -10,6 +10,7 @@
 #include "ops/ops.h"
 #include "proc/proc.h"
 #include "process/retention.h"
+#include "proxy/proxy.h"
 #include "sandbox/host/remains.h"
 #include "sandbox/host/sandbox_host.h"
 
@@ -58,6 +59,7 @@ struct process_host {
     struct proc_host procs;
     struct sandbox_host sandbox;
     struct remains remains;
+    struct proxy_host proxies;
     const char *shell;    /* for terminals whose environment names none; borrowed */
     struct hash sessions; /* struct session by id */
     struct list detached; /* sessions without a connection, longest detached first */

@@ -56,8 +56,8 @@ int sandbox_params_decode(struct start_params *p, struct err *e) {
     int r = profile_decode(p->sandbox, PROFILE_PROCESS, &p->arena, &out->profile, e);
     if (r == 0)
         r = sandbox_decode_managed(p->managed_network, &p->arena, out, e);
-    if (r == 0 && p->network_proxy != NULL && p->network_proxy->type != JSON_OBJECT)
-        r = jsondec_type_error(p->network_proxy, "struct RemoteNetworkProxyLaunchConfig", e);
+    if (r == 0 && p->network_proxy != NULL)
+        r = network_params_decode(p->network_proxy, &p->network, e);
     if (r == 0 && p->enforce_managed_network && out->profile == NULL)
         r = err_set(e, ERR_INVALID_PARAMS, "enforceManagedNetwork needs a sandbox");
     out->managed = p->enforce_managed_network;

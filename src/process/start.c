@@ -109,7 +109,8 @@ static const struct jsondec_field start_fields[] = {
                       sandbox_params_check_profile),
     PARAM_OPT(start_params, enforce_managed_network, "enforceManagedNetwork", JSONDEC_BOOL, 0),
     PARAM_OPT(start_params, managed_network, "managedNetwork", JSONDEC_NODE, JSONDEC_NULLABLE),
-    PARAM_OPT(start_params, network_proxy, "networkProxy", JSONDEC_NODE, JSONDEC_NULLABLE),
+    PARAM_OPT_CHECKED(start_params, network_proxy, "networkProxy", JSONDEC_NODE, JSONDEC_NULLABLE,
+                      network_params_check),
     /* Extensions. */
     PARAM_OPT(start_params, io, "io", JSONDEC_NODE, JSONDEC_NULLABLE),
     PARAM_SUB_HAS(start_params, size, has_size, "size", &start_size_struct, JSONDEC_NULLABLE),
@@ -191,6 +192,7 @@ struct start {
     struct child_spec spec; /* its limits are owned */
     struct plan plan;       /* if confined; in the params' arena */
     struct sandbox_launch launch;
+    struct network *network; /* owned, or NULL */
 };
 
 /* Sets the native cwd. The refusal of a foreign one names the field. */
@@ -239,6 +241,14 @@ static int start_env(const struct start_params *p, const char *shell, struct sta
                             .env = p->env,
                             .no_thread_id = p->has_metadata,
                             .shell = p->tty ? shell : NULL};
+    struct env_variable extra[NETWORK_VARIABLES];
+    if (s->network != NULL) {
+        int n = network_environment(s->network, &s->strings, extra);
+        if (n < 0)
+            return err_os(e, ERR_INTERNAL, ENOMEM);
+        r.extra = extra;
+        r.extra_count = (size_t)n;
+    }
     if (p->metadata.has_thread_id)
         r.thread_id = str_of(p->thread_id);
     if (p->metadata.has_tool_call_id)
@@ -286,11 +296,33 @@ static int start_command(const struct start_params *p, const char *shell, struct
     return r == 0 ? start_env(p, shell, s, e) : r;
 }
 
+/* Puts the proxy's ports before the others of a managed network. */
+static int start_plan_proxy(struct start_params *p, struct start *s, struct err *e) {
+    struct plan *plan = &s->plan;
+    if (plan->network != PLAN_NET_MANAGED)
+        return 0;
+    if (plan->port_count > PLAN_PORTS_MAX - PLAN_PROXY_PORTS_MAX)
+        return err_set(e, ERR_INVALID_PARAMS, "managedNetwork has more than %d loopbackPorts",
+                       PLAN_PORTS_MAX - PLAN_PROXY_PORTS_MAX);
+    uint16_t *ports =
+        arena_calloc(&p->arena, plan->port_count + PLAN_PROXY_PORTS_MAX, sizeof *ports);
+    if (ports == NULL)
+        return err_os(e, ERR_INTERNAL, ENOMEM);
+    for (int i = 0; i < PROXY_LISTENERS; i++) {
+        uint16_t port = proxy_port(&s->network->proxy, (enum proxy_listener)i);
+        if (port != 0)
+            ports[plan->proxy_ports++] = port;
+    }
+    if (plan->port_count > 0)
+        memcpy(ports + plan->proxy_ports, plan->ports, plan->port_count * sizeof *ports);
+    plan->port_count += plan->proxy_ports;
+    plan->ports = ports;
+    return 0;
+}
+
 /* Plans the sandbox, and refuses what this host cannot have. */
 static int start_plan(const struct sandbox_host *host, struct start_params *p, struct start *s,
                       struct err *e) {
-    if (p->network_proxy != NULL)
-        return err_set(e, ERR_INVALID_REQUEST, "networkProxy is not available on this server");
     if (!p->policy.confined)
         return 0;
     static char *const nothing[] = {NULL};
@@ -303,7 +335,31 @@ static int start_plan(const struct sandbox_host *host, struct start_params *p, s
         .home = home != NULL && home[0] != '\0' ? home : host->home,
         .inherit_pids = host->inherit_pids,
     };
-    return sandbox_params_plan(&p->policy, &context, &p->arena, &s->plan, e);
+    int r = sandbox_params_plan(&p->policy, &context, &p->arena, &s->plan, e);
+    return r == 0 && s->network != NULL ? start_plan_proxy(p, s, e) : r;
+}
+
+/* Makes the proxy: inside a managed network its listeners follow, else they are on this host. */
+static int start_network(struct process_host *host, const struct start_params *p, struct start *s,
+                         struct err *e) {
+    struct proxy_config config = PROXY_CONFIG_INIT;
+    if (p->network_proxy == NULL)
+        return 0;
+    int r = network_params_config(&p->network, p->process_id, &config, e);
+    if (r == 0 && (s->network = network_new(host, &config)) == NULL)
+        r = err_os(e, ERR_INTERNAL, ENOMEM);
+    arena_fini(&config.arena);
+    if (r < 0)
+        return r;
+    if (p->policy.managed) {
+        proxy_reserve(&s->network->proxy, p->policy.ports, p->policy.port_count);
+        return 0;
+    }
+    r = proxy_listen(&s->network->proxy);
+    return r < 0 ? err_set(e, ERR_INTERNAL,
+                           "failed to start executor network proxy: %s (os error %d)",
+                           err_os_text(-r), -r)
+                 : 0;
 }
 
 /* Whether this server accepts the request at all. */
@@ -323,11 +379,14 @@ static int start_admit(const struct session *s, const struct start_params *p, st
 /* Builds the command and its plan. The protocol fixes the order of refusals. */
 static int start_check(const struct session *session, struct start_params *p, struct start *s,
                        struct err *e) {
-    const struct process_host *host = session->host;
+    struct process_host *host = session->host;
+    int r = start_network(host, p, s, e);
+    if (r < 0)
+        return r;
     _cleanup_err_ struct err bad_cwd = ERR_INIT, bad_command = ERR_INIT;
     int cwd = start_cwd(p, s, &bad_cwd);
     int command = start_command(p, host->shell, s, &bad_command);
-    int r = start_plan(&host->sandbox, p, s, e);
+    r = start_plan(&host->sandbox, p, s, e);
     if (r < 0)
         return r;
     if (cwd < 0)
@@ -390,6 +449,7 @@ static int start_spawn_error(const struct start_params *p, int error, struct err
 static void start_fini(struct start *s) {
     limits_steps_fini(&s->spec.limits);
     sandbox_host_launch_fini(&s->launch);
+    network_free(s->network);
     arena_fini(&s->strings);
 }
 
@@ -411,6 +471,12 @@ static int start_process(struct rpc_call *c, const struct start_params *p, struc
         return err_os(e, ERR_INTERNAL, ENOMEM);
     int r = start_keep(j, p, s);
     r = r < 0 ? err_os(e, ERR_INTERNAL, -r) : start_confine(j, p, s, e);
+    if (r == 0 && s->network != NULL) {
+        j->network = steal_ptr(&s->network);
+        r = network_adopt(j->network, j, steal_fd(&s->launch.proxy));
+        if (r < 0)
+            r = err_os(e, ERR_INTERNAL, -r);
+    }
     if (r == 0 && (j->start_call = rpc_defer(c, e)) == NULL)
         r = -EAGAIN;
     if (r < 0) {

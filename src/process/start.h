@@ -4,6 +4,7 @@
 #include "json/jsondec.h"
 #include "proc/env.h"
 #include "proc/limits.h"
+#include "process/network_params.h"
 #include "process/sandbox_params.h"
 #include "rpc/rpc.h"
 
@@ -42,8 +43,9 @@ struct start_params {
     const struct json_node *sandbox; /* NULL = none; the params, if they hold a sandboxPolicy */
     bool enforce_managed_network;
     const struct json_node *managed_network;
-    const struct json_node *network_proxy;
-    char thread_id[40]; /* the thread id in canonical form */
+    const struct json_node *network_proxy; /* NULL = none */
+    struct network_params network;         /* its members */
+    char thread_id[40];                    /* the thread id in canonical form */
     /* Extensions. */
     enum start_shape shape;
     const struct json_node *io;

@@ -65,7 +65,8 @@ int envelope_read(const struct json_node *root, struct envelope *env, struct err
         int r = envelope_check_id(env->id, e);
         return r < 0 ? r : envelope_check_trace(json_get(root, "trace"), e);
     }
-    env->kind = json_get(root, "result") ? ENVELOPE_RESPONSE : ENVELOPE_ERROR;
+    env->result = json_get(root, "result");
+    env->kind = env->result ? ENVELOPE_RESPONSE : ENVELOPE_ERROR;
     if (env->kind == ENVELOPE_ERROR) {
         int r = envelope_check_error(json_get(root, "error"), e);
         if (r < 0)

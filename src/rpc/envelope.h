@@ -10,6 +10,7 @@ struct envelope {
     const struct json_node *id;     /* a string or an integer within 64 bits; NULL: notification */
     struct str method;              /* requests and notifications; borrowed */
     const struct json_node *params; /* NULL when absent */
+    const struct json_node *result; /* of a response; NULL otherwise */
 };
 
 /*

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "json/jsonw.h"
+#include "rpc/rpc_ask.h"
 #include "rpc/rpc_internal.h"
 
 #include <errno.h>
@@ -365,7 +366,12 @@ static void rpc_dispatch(struct rpc_peer *p, const struct envelope *env, struct 
     case ENVELOPE_REQUEST: rpc_request(p, env, params, m); break;
     case ENVELOPE_NOTIFICATION: rpc_notification(p, env); break;
     case ENVELOPE_RESPONSE:
-    case ENVELOPE_ERROR: rpc_unexpected(p, "unexpected response", (struct str){NULL, 0}); break;
+    case ENVELOPE_ERROR:
+        if (rpc_ask_is_ours(p, env))
+            rpc_ask_hear(p, env);
+        else
+            rpc_unexpected(p, "unexpected response", (struct str){NULL, 0});
+        break;
     }
 }
 
@@ -411,6 +417,8 @@ static bool rpc_key_waits(const struct rpc_peer *p, struct str key) {
 static bool rpc_overtakes(const struct rpc_peer *p, const struct envelope *env, struct str key) {
     if (p->life != RPC_READY)
         return false;
+    if (rpc_ask_is_ours(p, env))
+        return true; /* what waits for it may wait for ever otherwise */
     const struct rpc_method *m = rpc_find(p->host, env->method);
     if (env->kind != ENVELOPE_REQUEST || m == NULL)
         return p->host->lanes > 1; /* with lanes it is answered at once */
@@ -581,11 +589,13 @@ struct rpc_peer *rpc_peer_new(struct rpc_host *h, struct conn *conn) {
     p->conn = conn;
     list_init(&p->queue);
     list_init(&p->calls);
+    list_init(&p->asks);
     p->pump.fn = rpc_on_pump;
     return p;
 }
 
 void rpc_peer_free(struct rpc_peer *p) {
+    rpc_ask_drop(p);
     for (struct list *n; (n = list_first(&p->calls)) != NULL;) {
         struct rpc_call *c = list_entry(n, struct rpc_call, node);
         list_remove(&c->node);

@@ -120,6 +120,9 @@ struct rpc_peer {
     size_t charged_bytes;    /* the sum of rpc_charge() */
     bool room_wanted;        /* one of them waits to stream, or to be charged with more */
     struct loop_task pump;
+    struct list asks;  /* struct rpc_ask: requests to the client without an answer, in order */
+    size_t ask_count;  /* their number */
+    uint64_t last_ask; /* id of the last one */
 };
 
 /* A call. It lives on the stack of its handler; rpc_defer() and rpc_yield() make it last. */

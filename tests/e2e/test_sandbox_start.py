@@ -201,12 +201,6 @@ def test_foreign_paths(place):
     assert place.error(sandbox=mxc) == (-32602, "native MXC is unavailable on this executor")
 
 
-def test_network_proxy(place):
-    params = {**place.params("true", WW), "networkProxy": {"proxy": {"enabled": True}}}
-    assert place.client.error("process/start", params) == (
-        -32600, "networkProxy is not available on this server")
-
-
 def test_glob_that_cannot_be_expanded(place):
     code, text = place.error(*WW, "d glob:/*.txt")
     assert code == -32603 and "/*.txt" in text

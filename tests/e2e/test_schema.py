@@ -51,7 +51,7 @@ def test_every_reference_leads_somewhere_and_every_definition_is_used():
 
 
 def test_names_of_definitions_follow_from_the_methods():
-    for method, parts in SCHEMA["methods"].items():
+    for method, parts in [*SCHEMA["methods"].items(), *SCHEMA["serverRequests"].items()]:
         for part in ("params", "result"):
             assert parts[part] == {"$ref": f"{REF}{stem(method)}_{part}"}
     for method, parts in SCHEMA["notifications"].items():
@@ -60,7 +60,7 @@ def test_names_of_definitions_follow_from_the_methods():
 
 
 def test_everything_with_a_name_has_a_description():
-    for section in ("methods", "notifications", "$defs"):
+    for section in ("methods", "notifications", "serverRequests", "$defs"):
         for name, node in SCHEMA[section].items():
             assert set(node) == {"$ref"} or node.get("description", "").endswith("."), name
 
@@ -70,6 +70,7 @@ def emitted():
     roots = [parts["result"] for parts in SCHEMA["methods"].values()]
     roots += [parts["params"] for parts in SCHEMA["notifications"].values()
               if parts["from"] == "server"]
+    roots += [parts["params"] for parts in SCHEMA["serverRequests"].values()]
     todo, found = [root["$ref"] for root in roots], {}
     while todo:
         ref = todo.pop()
@@ -185,7 +186,6 @@ EXCUSED = {
     "array-params": has_array,
     "enum-objects": lambda params, error:
         error is None and isinstance(member(params, "signal"), dict),
-    "network-proxy": lambda params, error: error is None and member(params, "networkProxy"),
     "unknown-confinement": lambda params, error: error is None and (
         member(params, "enforceManagedNetwork") and not member(params, "sandbox")
         or "watchId" in params and member(params, "sandbox")),
@@ -198,12 +198,6 @@ EXCUSED = {
     "the reference ignores the members io and size, which are ours": lambda params, error:
         error is None and {"io", "size"} & set(params),
 }
-# Notifications, and requests to the client, that only the reference sends.
-ONLY_THEIRS = {
-    "network/policyDecision": "network-proxy",
-    "network/policyRequest": "network-proxy",
-}
-
 
 class Judge:
     """The relaxed schema, and which excuses served."""
@@ -242,12 +236,8 @@ class Judge:
             self.count(exchange, None if excuses else found, request)
 
     def notification(self, exchange, message):
-        if message["method"] in ONLY_THEIRS:
-            self.foreign += 1
-            self.used.add(message["method"])
-        else:
-            self.count(exchange, self.schema.notification(
-                message["method"], message.get("params"), "server"))
+        self.count(exchange, self.schema.notification(
+            message["method"], message.get("params"), "server"))
 
     def count(self, exchange, found, request=None):
         self.judged += 1
@@ -259,7 +249,7 @@ class Judge:
 def test_excuses_are_known_differences():
     rows = {row["id"] for row in json.loads(
         (ROOT / "tests" / "conform" / "differences.json").read_text())}
-    reasons = {*RELAXED, *EXCUSED, *ONLY_THEIRS.values()}
+    reasons = {*RELAXED, *EXCUSED}
     assert {why for why in reasons if " " not in why} <= rows
 
 
@@ -289,4 +279,4 @@ def test_recorded_exchanges_are_judged(judge):
 
 
 def test_every_excuse_serves(judge):
-    assert judge.used == {*EXCUSED, *ONLY_THEIRS}
+    assert judge.used == {*EXCUSED}

@@ -333,7 +333,7 @@ UNKNOWN = ("unknown", "windowsSandboxAnything", "sandbox_mode", "readOnlyAccess"
 
 # What both refuse, the server for a reason beyond the types, with another code than -32602.
 BEYOND_TYPES = re.compile(
-    r"missing program for|networkProxy is not available|filesystem walk limits"
+    r"missing program for|filesystem walk limits"
     r"|file (read|write) block length|fs/writeFile requires valid base64")
 
 

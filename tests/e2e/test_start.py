@@ -80,14 +80,6 @@ def test_sandbox_is_never_ignored(client, tmp_path):
     assert not (tmp_path / "x").exists()
 
 
-def test_network_proxy_is_refused(client):
-    proxy = {"proxy": {"enabled": True, "enableSocks5": False, "enableSocks5Udp": False,
-                       "allowUpstreamProxy": False, "dangerouslyAllowAllUnixSockets": False,
-                       "mode": "full", "allowLocalBinding": False}}
-    assert client.start_error(["/bin/true"], networkProxy=proxy) == (
-        -32600, "networkProxy is not available on this server")
-
-
 @pytest.mark.parametrize("name", ["", " ", "\n\t\u0001", "é😀", "a" * 4096, "a\u0000b", "{}"])
 def test_process_ids(client, name):
     process = client.run("echo x", processId=name)

@@ -12,13 +12,17 @@
  *     3         the request (launch_request_memfd())
  *     4         one end of a SOCK_SEQPACKET pair, the control channel
  *     5         a memfd of PLACEHOLDERS_BYTES, zeroed (base/placeholders.h); may be missing
- *     6         an empty network namespace to share (backend_network()); may be missing
+ *     6         an empty network namespace to share (backend_network()); for a plan with ports of
+ *               the proxy one end of a SOCK_SEQPACKET pair; may be missing
  *
  * The launcher sends one packet, a struct launch_report: the command runs (its exec has
  * succeeded), or why it does not. In its own pid namespace a second packet may follow, a struct
  * launch_outcome: the command has ended, nothing it started lives, and its placeholder
  * directories are gone. The server sends packets of signal numbers, a byte each, for the
  * command's process group.
+ *
+ * For a port of the proxy the launcher sends a packet over descriptor 6: the port (uint16_t), and
+ * with it a listener inside the sandbox.
  *
  * With LAUNCH_HELPER the helper owns the channel after the report. LAUNCH_PROBE ends after its
  * report, whose `error` is EXDEV if the sandbox sees the container's /proc. LAUNCH_NETWORK only

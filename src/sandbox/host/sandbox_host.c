@@ -146,6 +146,12 @@ static int sandbox_open(struct sandbox_host *h, const struct launch_request *q,
     s->channel = pair[0];
     s->handed[LAUNCH_CONTROL_FD - 3] = pair[1];
     s->handed[LAUNCH_NETWORK_FD - 3] = sandbox_network(h, q);
+    if (q->plan.proxy_ports > 0) {
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+            return -errno;
+        l->proxy = pair[0];
+        s->handed[LAUNCH_NETWORK_FD - 3] = pair[1];
+    }
     s->handed[LAUNCH_PLACEHOLDERS_FD - 3] = sandbox_list_new(&s->placeholders);
     return MIN(s->handed[LAUNCH_PLACEHOLDERS_FD - 3], 0);
 }
@@ -227,5 +233,6 @@ void sandbox_host_launch_fini(struct sandbox_launch *l) {
         /* planted: leaked-launch */
         util_close_fd(&l->child.handed[i]);
     util_close_fd(&l->child.channel);
+    util_close_fd(&l->proxy);
     sandbox_host_list_free(steal_ptr(&l->child.placeholders));
 }

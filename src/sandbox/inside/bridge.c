@@ -183,11 +183,26 @@ static int bridge_take(int sock, uint16_t *port) {
     return fd;
 }
 
-static void bridge_take_all(struct bridge *b, int sock) {
+/* Sends a listener of the proxy to the server. Whether it is one. */
+static bool bridge_hand_on(const struct plan *p, int proxy, uint16_t port, int fd) {
+    bool mine = false;
+    for (unsigned i = 0; i < p->proxy_ports; i++)
+        mine |= p->ports[i] == port;
+    if (!mine)
+        return false;
+    struct str bytes = {(const char *)&port, sizeof port};
+    (void)!fdpass_send(proxy, bytes, STR_LIT(""), fd); /* the server may be gone */
+    close(fd);
+    return true;
+}
+
+static void bridge_take_all(struct bridge *b, const struct plan *p, int sock, int proxy) {
     b->listeners = calloc(BRIDGE_LISTENERS_MAX, sizeof *b->listeners);
     uint16_t port;
     for (int fd; b->listeners != NULL && b->listener_count < BRIDGE_LISTENERS_MAX &&
                  (fd = bridge_take(sock, &port)) >= 0;) {
+        if (bridge_hand_on(p, proxy, port, fd))
+            continue;
         struct bridge_source *l = &b->listeners[b->listener_count++];
         *l = (struct bridge_source){.kind = BRIDGE_LISTENER, .fd = fd, .port = port};
         struct epoll_event e = {.events = EPOLLIN, .data.ptr = l};
@@ -195,13 +210,13 @@ static void bridge_take_all(struct bridge *b, int sock) {
     }
 }
 
-void bridge_serve(int sock, pid_t pid) {
+void bridge_serve(const struct plan *p, int sock, int proxy, pid_t pid) {
     struct bridge b = {.epoll = epoll_create1(EPOLL_CLOEXEC)};
     struct bridge_source end = {.kind = BRIDGE_END, .fd = (int)syscall(SYS_pidfd_open, pid, 0)};
     struct epoll_event e = {.events = EPOLLIN, .data.ptr = &end};
     if (b.epoll < 0 || end.fd < 0 || epoll_ctl(b.epoll, EPOLL_CTL_ADD, end.fd, &e) < 0)
         return; /* then nothing leads out */
-    bridge_take_all(&b, sock);
+    bridge_take_all(&b, p, sock, proxy);
     for (bool ended = false; !ended;) {
         struct epoll_event events[64];
         int n = epoll_wait(b.epoll, events, ARRAY_LEN(events), -1);

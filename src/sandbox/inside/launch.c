@@ -246,7 +246,7 @@ static _Noreturn void launch_wait(struct launch *l, pid_t init) {
         launch_heed(init);
     step_reach(STEP_CLONED);
     if (init > 0 && l->bridge >= 0)
-        bridge_serve(l->bridge, init);
+        bridge_serve(&l->q.plan, l->bridge, LAUNCH_NETWORK_FD, init);
     else if (init > 0)
         told = read(l->done, &byte, 1) == 1;
     if (told) {

@@ -29,6 +29,7 @@ int plan_encode(const struct plan *p, struct buf *b) {
     codec_put_count(&w, p->port_count, PLAN_PORTS_MAX);
     for (size_t i = 0; i < p->port_count && w.r == 0; i++)
         codec_put_u32(&w, p->ports[i]);
+    codec_put_u8(&w, (uint8_t)p->proxy_ports);
     codec_put_count(&w, p->entry_count, PLAN_ENTRIES_MAX);
     for (size_t i = 0; i < p->entry_count && w.r == 0; i++) {
         codec_put_u8(&w, p->entries[i].access);
@@ -56,6 +57,8 @@ static void plan_get_ports(struct codec_reader *r, struct plan *p) {
     for (size_t i = 0; i < p->port_count && ports != NULL; i++)
         ports[i] = (uint16_t)codec_get_u32(r, UINT16_MAX);
     p->ports = ports;
+    p->proxy_ports = codec_get_u8(r, PLAN_PROXY_PORTS_MAX);
+    r->bad |= p->proxy_ports > p->port_count;
 }
 
 static void plan_get_entries(struct codec_reader *r, struct plan *p) {

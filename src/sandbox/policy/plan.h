@@ -15,6 +15,7 @@
 #define PLAN_BYTES_MAX (4u << 20) /* bytes of an encoded plan */
 #define PLAN_ENTRIES_MAX 4096     /* entries, and as many globs */
 #define PLAN_PORTS_MAX 1024
+#define PLAN_PROXY_PORTS_MAX 2
 
 enum plan_access { PLAN_READ, PLAN_WRITE, PLAN_DENY };
 
@@ -46,6 +47,7 @@ struct plan {
     bool inherit_pids;     /* no pid namespace of its own (--linux-sandbox-pid-namespace inherit) */
     const uint16_t *ports; /* PLAN_NET_MANAGED: ports of the host's loopback */
     size_t port_count;
+    unsigned proxy_ports; /* the first so many of them belong to the server's proxy instead */
     const struct plan_entry *entries; /* sorted by path, one each; none denies "/" */
     size_t entry_count;
     const struct plan_glob *globs;

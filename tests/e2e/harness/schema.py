@@ -71,6 +71,10 @@ class Schema:
         return self.judge(result, self.document["methods"][method]["result"])
 
     def notification(self, method, params, sender):
+        """A notification; also a request of the server to its client."""
+        asked = self.document["serverRequests"].get(method)
+        if asked is not None and sender == "server":
+            return self.judge(params, asked["params"])
         known = self.document["notifications"].get(method)
         if known is None or known["from"] != sender:
             return f"the {sender} does not send it"
