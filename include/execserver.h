@@ -58,6 +58,7 @@ extern "C" {
 #define XS_API
 #endif
 
+struct xs_bytes;
 struct xs_client;
 struct xs_error;
 struct xs_exec;
@@ -120,6 +121,10 @@ XS_API int xs_options_add(struct xs_options *o, const char *key, const char *val
  * nothing does. It reads $CODEX_HOME, $HOME and $CODEX_EXEC_SERVER_URL.
  */
 XS_API int xs_options_environment(struct xs_options *o, const char *name);
+
+/* The environments that are known, as JSON without secrets: {"fromFile", "default" (an id or null),
+ * "environments": [{"id", "url" or "program"}]}. Reads what xs_options_environment() reads. */
+XS_API int xs_options_list_environments(struct xs_options *o, struct xs_bytes *json);
 
 /* The last failure of a call with these options. Never NULL. */
 XS_API const struct xs_error *xs_options_error(const struct xs_options *o);
@@ -454,7 +459,8 @@ struct xs_exec_result {
     uint64_t original_tokens;
     const void *output; /* truncated to the budget */
     size_t n;
-    const char *text; /* the whole text for the model */
+    const char *text; /* the whole text for the model; it ends with the output */
+    size_t text_n;    /* its length: the output may have NULs */
 };
 XS_API void xs_exec_result_free(struct xs_exec_result *r);
 

@@ -212,7 +212,7 @@ class ExecResult(Structure):
 
     _fields_ = [("session", c_int), ("exit", POINTER(Exit)), ("wall_s", c_double),
                 ("chunk_id", c_char_p), ("original_tokens", c_uint64), ("output", c_void_p),
-                ("n", c_size_t), ("text", c_char_p)]
+                ("n", c_size_t), ("text", c_char_p), ("text_n", c_size_t)]
 
 
 class Stat(Sized):

@@ -306,6 +306,7 @@ def exec_info_of(raw: Any) -> ExecInfo:
 
 
 def exec_result_of(raw: Any) -> ExecResult:
+    text = ctypes.c_void_p.from_buffer(raw, _lib.ExecResult.text.offset)
     return ExecResult(raw.session, exit_of(raw.exit.contents) if raw.exit else None, raw.wall_s,
                       fs_text(raw.chunk_id), raw.original_tokens, memory(raw.output, raw.n),
-                      (raw.text or b"").decode("utf-8", "replace"))
+                      memory(text.value, raw.text_n).decode("utf-8", "replace"))

@@ -6,6 +6,7 @@
 #include "json/jsonw.h"
 
 #include <errno.h>
+#include <time.h>
 
 #define VERSION 1
 
@@ -128,4 +129,10 @@ int cli_state_encode(const struct cli_state *s, struct buf *out) {
         r = buf_putf(out, ",\"tty\":%s,\"startedAtMs\":%lld}\n", s->tty ? "true" : "false",
                      (long long)s->started_ms);
     return r;
+}
+
+int64_t cli_state_now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }

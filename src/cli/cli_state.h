@@ -30,3 +30,6 @@ void cli_state_fini(struct cli_state *s);
  * message, -ENOMEM. Strings to encode are valid UTF-8, or -EINVAL. */
 MUST_CHECK int cli_state_decode(struct str text, struct cli_state *out, struct err *e);
 MUST_CHECK int cli_state_encode(const struct cli_state *s, struct buf *out);
+
+/* The time of day in milliseconds since 1970, for started_ms. */
+int64_t cli_state_now_ms(void);

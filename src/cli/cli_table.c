@@ -143,7 +143,7 @@ const struct cli_option_spec cli_table_options[CLI_OPTIONS] = {
                       .value = "BYTES",
                       .kind = CLI_NUMBER,
                       .commands = CLI_OF(CLI_ATTACH) | CLI_OF(CLI_LOGS),
-                      .max = INT64_C(1) << 30,
+                      .max = 32 << 20,
                       .help = "print only the last BYTES\n[default: attach 65536, logs all]"},
     [CLI_OPT_FOLLOW] = {.name = "follow",
                         .letter = 'f',

@@ -87,7 +87,7 @@ int cli_term_suspend(struct cli_term *t) {
     int fd = t->fd;
     bool raw = t->raw;
     cli_term_restore(t);
-    kill(0, SIGSTOP); /* returns when the process continues */
+    kill(0, SIGTSTP); /* returns when the process continues */
     return raw ? cli_term_raw(t, fd) : 0;
 }
 

@@ -100,7 +100,7 @@ struct xs_client {
     uint64_t limit_ms;  /* of this outage */
     bool proven;        /* something came behind the handshake of this connection */
     uint64_t opened_ms;
-    unsigned malformed;
+    unsigned malformed, first_tries;
     struct xs_error cause; /* of the outage */
     struct loop_timer init_limit;
 };

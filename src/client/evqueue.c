@@ -345,8 +345,10 @@ static int evqueue_fill(struct evqueue *q, uint64_t to) {
     return 0;
 }
 
-static int evqueue_page_check(const struct evqueue_page *page) {
+static int evqueue_page_check(const struct evqueue *q, const struct evqueue_page *page) {
     uint64_t at = page->after;
+    if (q->closed_seq != 0 && page->next_seq > q->closed_seq + 1)
+        return -EPROTO;
     for (size_t i = 0; i < page->count; i++) {
         if (page->chunks[i].seq <= at || page->chunks[i].base64.n > EVQUEUE_TEXT_MAX)
             return -EPROTO;
@@ -357,7 +359,7 @@ static int evqueue_page_check(const struct evqueue_page *page) {
 }
 
 int evqueue_page(struct evqueue *q, const struct evqueue_page *page) {
-    int r = evqueue_page_check(page);
+    int r = evqueue_page_check(q, page);
     if (r < 0)
         return r;
     q->behind = false;

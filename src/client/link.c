@@ -52,6 +52,7 @@ static void link_shut(struct link *l) {
 
 void link_drop(struct link *l) {
     link_shut(l);
+    l->obituary = false;
     loop_task_del(&l->end);
     xs_error_fini(&l->error);
     spawn_end(&l->child);
@@ -77,6 +78,27 @@ void link_fail(struct link *l, enum link_loss how, struct xs_error *e) {
     l->how = l->state == LINK_CLOSING ? LINK_ENDED : how;
     xs_error_move(&l->error, e);
     link_shut(l);
+    if (l->how == LINK_LOST && l->child.pid > 0 &&
+        loop_timer_set(l->loop, &l->limit, loop_ms(LINK_OBITUARY_MS)) == 0) {
+        l->obituary = true;
+        return;
+    }
+    spawn_end(&l->child);
+    loop_defer(l->loop, &l->end);
+}
+
+/* The child has ended, or does not. */
+static void link_bury(struct link *l, bool ended) {
+    const struct spawn *s = &l->child;
+    struct xs_error *e = &l->error;
+    l->obituary = false;
+    loop_timer_del(l->loop, &l->limit);
+    if (ended && s->signal > 0)
+        xs_error_set(e, e->code, "%s; the program was killed by signal %d", xs_error_text(e),
+                     s->signal);
+    else if (ended && s->status >= 0)
+        xs_error_set(e, e->code, "%s; the program ended with status %d", xs_error_text(e),
+                     s->status);
     spawn_end(&l->child);
     loop_defer(l->loop, &l->end);
 }
@@ -101,7 +123,10 @@ static void link_on_end(struct loop_task *t) {
 
 static void link_on_limit(struct loop_timer *t) {
     struct link *l = container_of(t, struct link, limit);
-    if (l->state == LINK_CLOSING)
+    l->met = false;
+    if (l->obituary)
+        link_bury(l, false);
+    else if (l->state == LINK_CLOSING)
         link_break(l, LINK_ENDED, XS_ELOST, "the server does not say goodbye");
     else
         link_break(l, LINK_LOST, XS_ECONNECT, "no answer within the time to connect");
@@ -109,15 +134,18 @@ static void link_on_limit(struct loop_timer *t) {
 
 static void link_on_child(struct spawn *s) {
     struct link *l = container_of(s, struct link, child);
+    if (l->obituary)
+        link_bury(l, true);
     if (l->state == LINK_IDLE)
         return;
     /* What it has said last is still in the socket. */
-    if (l->state == LINK_OPEN && l->reading) {
+    uint64_t number = l->number;
+    if (l->state >= LINK_OPEN && l->reading)
         link_in_ready(l);
-        if (l->state == LINK_IDLE)
-            return;
-    }
-    link_break(l, LINK_LOST, XS_ELOST, "the child has ended");
+    if (l->obituary)
+        link_bury(l, true);
+    if (l->number == number && l->state != LINK_IDLE)
+        link_break(l, LINK_LOST, XS_ELOST, "the program ended, but not all that it started");
 }
 
 /* -- the beginning -- */
@@ -129,7 +157,7 @@ static bool link_prepare(struct link *l, uint64_t limit_ms) {
     l->in_at = l->in_len = 0;
     l->put = l->frame_left = l->frame_done = 0;
     l->pong_due = l->ping_due = l->close_due = l->finished = l->hung_up = false;
-    l->token_blocked = false;
+    l->token_blocked = l->met = false;
     l->line.len = 0;
     ws_parser_fini(&l->parser);
     ws_parser_init(&l->parser, CLIENT_MESSAGE_MAX);

@@ -18,6 +18,7 @@
 #define LINK_IN (64u << 10)       /* bytes read at a time */
 #define LINK_FRAME_MAX (1u << 20) /* payload of a frame that we send */
 #define LINK_BURST 8              /* reads in one turn of the loop */
+#define LINK_OBITUARY_MS 500      /* for the end of a child that hung up */
 #define LINK_GOODBYE_MS 2000      /* for the peer's close frame, or a child's end */
 
 enum link_state {
@@ -59,9 +60,11 @@ struct link {
     bool reading;            /* wanted by the owner */
     bool hung_up;            /* the peer is gone while we do not read; `in` is not watched */
     bool token_blocked;      /* an address was left out because of the token */
+    bool met;                /* the peer was reached, and did not just stay silent */
     bool finished;           /* lines: our end of input is out */
     struct loop_timer limit; /* of dialing and upgrade, or of the goodbye */
     struct loop_task end;    /* reports `lost` */
+    bool obituary;           /* `lost` waits for the child's end, to tell how it ended */
     struct loop_task more;   /* goes on with what is in the input buffer */
     enum link_loss how;
     struct xs_error error;

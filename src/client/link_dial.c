@@ -169,6 +169,7 @@ void link_dial_connected(struct link *l, int fd) {
         link_dial_refuse_token(l);
         return;
     }
+    l->met = true;
     int r = loop_io_add(l->loop, &l->in, EPOLLIN);
     if (r == 0 && l->out.fd >= 0)
         r = loop_io_add(l->loop, &l->out, 0);

@@ -16,6 +16,7 @@
 #define RESUME_ASSUMED_MS 30000 /* time to live and retention of a server that does not tell */
 #define RESUME_RETAINED (1 << 20)
 #define RESUME_MALFORMED_MAX 3
+#define RESUME_FIRST_MAX 5         /* connections before the first session */
 #define RESUME_INFO_MAX (1u << 20) /* bytes of environmentInfo */
 
 enum resume_text { TEXT_VERSION, TEXT_SHELL, TEXT_CWD, TEXT_HOME, TEXT_TMP, TEXT_SANDBOX };
@@ -176,11 +177,16 @@ static void resume_again(struct xs_client *c, struct xs_error *e) {
         resume_fail(c, XS_ENOMEM, "out of memory");
 }
 
-/* The first connection failed: it is not tried again. */
-static void resume_never(struct xs_client *c, struct xs_error *e) {
+/* The first connection failed. If a server was there, it is tried again: the connection may have
+ * been cut, and nothing runs yet. */
+static void resume_first_lost(struct xs_client *c, enum link_loss how, struct xs_error *e) {
     if (e->code == XS_ELOST)
         e->code = XS_ECONNECT;
-    client_stop(c, XS_STATE_FAILED, e);
+    bool cut = how == LINK_LOST && c->link.met && target_resumes(&c->target);
+    if (cut && ++c->first_tries < RESUME_FIRST_MAX)
+        resume_again(c, e);
+    else
+        client_stop(c, XS_STATE_FAILED, e);
 }
 
 static void resume_closed(struct xs_client *c) {
@@ -204,7 +210,7 @@ static void resume_on_lost(struct link *l, enum link_loss how, struct xs_error *
         return;
     }
     if (resume_is_first(c)) {
-        resume_never(c, e);
+        resume_first_lost(c, how, e);
         return;
     }
     if (lived)
@@ -286,6 +292,7 @@ static void resume_on_opened(struct link *l) {
 
 static void resume_on_init_limit(struct loop_timer *t) {
     struct xs_client *c = container_of(t, struct xs_client, init_limit);
+    c->link.met = false;
     link_break(&c->link, LINK_LOST, XS_ECONNECT, "no answer to initialize within the time");
 }
 

@@ -80,6 +80,8 @@ static bool spawn_reap(struct spawn *s) {
         spawn_signal(s, SIGKILL);
     if (r == 0)
         waitid(P_PIDFD, (id_t)s->pidfd.fd, &info, WEXITED | WNOHANG);
+    s->signal = r == 0 && info.si_code != CLD_EXITED ? info.si_status : 0;
+    s->status = r == 0 && info.si_code == CLD_EXITED ? info.si_status : -1;
     s->pid = 0;
     return true;
 }

@@ -18,6 +18,7 @@ struct spawn {
     struct loop_io pidfd;     /* fd -1: none */
     struct loop_io stderr_io;
     struct loop_timer kill;
+    int signal, status; /* how it ended, once it is gone: a signal, or 0 and the exit status */
     /* Called inside the loop when it is reaped. Set by the owner. */
     void (*gone)(struct spawn *s);
     size_t line_len;

@@ -1,5 +1,12 @@
 #include "execserver.h"
 
+#include <stdlib.h>
+
 void xs_snapshot_fini(struct xs_snapshot *s) {
-    (void)s;
+    if (s == NULL)
+        return;
+    free(s->memory);
+    s->memory = NULL;
+    s->out = s->err = s->pty = NULL;
+    s->exit = NULL;
 }

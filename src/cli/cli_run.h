@@ -1,0 +1,7 @@
+#pragma once
+/* The commands run and shell. */
+
+#include "cli/cli.h"
+
+/* The exit status. */
+int cli_run(struct cli *c);
