@@ -614,7 +614,12 @@ struct xs_progress {
 /* At most ten times a second, and for each warning. Not 0: the copy ends with XS_ECANCELED. */
 typedef int xs_progress_fn(void *user, const struct xs_progress *p);
 
-/* The result is the number of things left out. */
+/*
+ * The second path is the new name: a directory that is there is filled, not copied into, and a file
+ * does not replace a directory. The data goes to a part file beside it (`.NAME.xs-part`), which the
+ * next copy of the same source goes on with. The result is the number of things left out; each was
+ * a warning. What concerns the whole copy ends it.
+ */
 XS_API int xs_copy_upload(struct xs_client *c, const char *local, const char *remote,
                           const struct xs_options *o, xs_progress_fn *progress, void *user,
                           struct xs_call *k);

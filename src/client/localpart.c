@@ -61,6 +61,14 @@ static int open_private(struct localpart *p, mode_t mode) {
     return p->fd < 0 ? -errno : 0;
 }
 
+static int open_in_place(struct localpart *p, mode_t mode) {
+    snprintf(p->name, sizeof(p->name), "%s", p->leaf);
+    p->in_place = true;
+    p->fd = openat(p->dir, p->name,
+                   O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode | 0600);
+    return p->fd < 0 ? -errno : 0;
+}
+
 /* Whether the note beside the part is that of the source. */
 static bool has_note(const struct localpart *p, const struct partnote *want) {
     char name[PARTNOTE_NAME_MAX + 1], text[PARTNOTE_TEXT_MAX + 1];
@@ -93,7 +101,7 @@ static int settle(struct localpart *p, mode_t mode, const struct partnote *want,
 }
 
 int localpart_open(struct localpart *p, int dir, const char *leaf, mode_t mode,
-                   const struct partnote *want, uint64_t *kept) {
+                   const struct partnote *want, bool atomic, uint64_t *kept) {
     *p = LOCALPART_NONE;
     *kept = 0;
     mode &= 0777;
@@ -107,8 +115,13 @@ int localpart_open(struct localpart *p, int dir, const char *leaf, mode_t mode,
         return -errno;
     snprintf(p->leaf, sizeof(p->leaf), "%s", leaf);
     partnote_part_name(str_of(leaf), "", p->name);
-    r = want != NULL ? open_shared(p, mode) : -EBUSY;
-    if (r == 0)
+    if (!atomic)
+        r = open_in_place(p, mode);
+    else if (want != NULL)
+        r = open_shared(p, mode);
+    else
+        r = -EBUSY;
+    if (r == 0 && p->noted)
         r = settle(p, mode, want, kept);
     else if (r == -EBUSY || r == -ELOOP || r == -EACCES)
         r = open_private(p, mode);
@@ -185,7 +198,7 @@ int localpart_finish(struct localpart *p, uint64_t size, const struct localtree_
         return -errno;
     if (!is_there(p->dir, p->name, &st))
         return -ESTALE;
-    if (renameat(p->dir, p->name, p->dir, p->leaf) < 0)
+    if (!p->in_place && renameat(p->dir, p->name, p->dir, p->leaf) < 0)
         return -errno;
     if (sync) {
         _cleanup_close_ int dir = openat(p->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -199,7 +212,7 @@ int localpart_finish(struct localpart *p, uint64_t size, const struct localtree_
 }
 
 void localpart_close(struct localpart *p, bool keep) {
-    if (p->fd >= 0 && !(keep && p->noted)) {
+    if (p->fd >= 0 && !p->in_place && !(keep && p->noted)) {
         struct stat st;
         if (fstat(p->fd, &st) == 0 && is_there(p->dir, p->name, &st)) {
             unlinkat(p->dir, p->name, 0);

@@ -12,6 +12,7 @@ struct localpart {
     int dir;                          /* the directory; owned */
     int fd;                           /* the part, for reading and writing; owned; -1: none */
     bool noted;                       /* it has the name without a token, and may have a note */
+    bool in_place;                    /* it is NAME itself */
     char leaf[PARTNOTE_NAME_MAX + 1]; /* NAME */
     char name[PARTNOTE_NAME_MAX + 1]; /* of the part */
 };
@@ -23,10 +24,10 @@ struct localpart {
  * copy of that source stays, and *kept is its size; otherwise *kept is 0 and the part is empty.
  * `want` NULL: no note, and a part with a token. A new part has `mode` less the mask of the
  * process; its owner can read and write it. -EISDIR if `leaf` is a directory, -ENXIO if it is
- * another special file.
+ * another special file. Without `atomic` the part is NAME itself, emptied.
  */
 MUST_CHECK int localpart_open(struct localpart *p, int dir, const char *leaf, mode_t mode,
-                              const struct partnote *want, uint64_t *kept);
+                              const struct partnote *want, bool atomic, uint64_t *kept);
 
 /* Writes the note, so that a later copy can go on. Without `noted` it does nothing. */
 MUST_CHECK int localpart_note(struct localpart *p, const struct partnote *note);

@@ -51,6 +51,20 @@ int dns_wire_name_parse(struct str text, struct dns_wire_name *name) {
     return 0;
 }
 
+void dns_wire_name_text(const struct dns_wire_name *name, char dst[DNS_WIRE_NAME_MAX]) {
+    size_t n = 0;
+    for (size_t at = 0; at < name->len && name->b[at] != 0;) {
+        size_t len = name->b[at++];
+        if (n > 0)
+            dst[n++] = '.';
+        for (; len > 0 && at < name->len; len--, at++) {
+            struct str one = {(const char *)name->b + at, 1};
+            dst[n++] = dns_wire_label_ok(one) ? (char)name->b[at] : '?';
+        }
+    }
+    dst[n] = '\0';
+}
+
 void dns_wire_name_mix(struct dns_wire_name *name,
                        const uint8_t random[DNS_WIRE_NAME_MAX / 8 + 1]) {
     for (size_t i = 0; i < name->len; i++) {
@@ -220,6 +234,8 @@ static enum dns_wire_verdict dns_wire_read_answers(const struct dns_wire_reader 
     for (unsigned chain = 0; moved; chain++) {
         if (chain > DNS_WIRE_CHAIN_MAX || !dns_wire_walk(*r, count, q, &name, &moved, a))
             return DNS_WIRE_MALFORMED;
+        if (moved && q->alias != NULL && !q->alias(q->user, &name))
+            return DNS_WIRE_DENIED;
     }
     return DNS_WIRE_ADDRESSES;
 }

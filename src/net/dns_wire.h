@@ -33,6 +33,9 @@ struct dns_wire_name {
  */
 MUST_CHECK int dns_wire_name_parse(struct str text, struct dns_wire_name *name);
 
+/* The name as text without the final dot; other bytes than those of host names become '?'. */
+void dns_wire_name_text(const struct dns_wire_name *name, char dst[DNS_WIRE_NAME_MAX]);
+
 /* Gives letters a random case, which the answer must repeat: one more guess for a forger. */
 void dns_wire_name_mix(struct dns_wire_name *name, const uint8_t random[DNS_WIRE_NAME_MAX / 8 + 1]);
 
@@ -40,6 +43,9 @@ struct dns_wire_query {
     uint16_t id;
     enum dns_wire_type type;
     bool exact; /* the answer must repeat upper and lower case */
+    /* Whether an alias may be followed; NULL: all. */
+    bool (*alias)(void *user, const struct dns_wire_name *name);
+    void *user;
     struct dns_wire_name name;
 };
 
@@ -52,6 +58,7 @@ enum dns_wire_verdict {
     DNS_WIRE_TRUNCATED, /* ask by TCP */
     DNS_WIRE_REFUSED,   /* the server cannot answer: `rcode` */
     DNS_WIRE_NO_NAME,   /* NXDOMAIN */
+    DNS_WIRE_DENIED,    /* `alias` said no */
     DNS_WIRE_ADDRESSES, /* perhaps none: the name exists, without an address of this type */
 };
 

@@ -78,6 +78,13 @@ void resolve_request_fini(struct resolve_request *q) {
     err_fini(&q->err);
 }
 
+static bool resolve_on_alias(void *user, const struct dns_wire_name *name) {
+    struct resolve_work *w = user;
+    char text[DNS_WIRE_NAME_MAX];
+    dns_wire_name_text(name, text);
+    return w->request->alias(w->request, str_of(text));
+}
+
 int resolve_start(struct resolve *r, struct resolve_request *q, struct str name, uint16_t port) {
     if (r->requests == RESOLVE_REQUESTS)
         return -EAGAIN;
@@ -96,6 +103,10 @@ int resolve_start(struct resolve *r, struct resolve_request *q, struct str name,
     w->step.fn = resolve_on_step;
     for (size_t i = 0; i < RESOLVE_TYPES; i++)
         resolve_query_init(&w->query[i], r->loop, &w->conf, &w->step);
+    for (size_t i = 0; i < RESOLVE_TYPES && q->alias != NULL; i++) {
+        w->query[i].alias = resolve_on_alias;
+        w->query[i].user = w;
+    }
     /* What is longer, or contains a NUL, stays empty: a bad name. */
     if (name.n > 0 && name.n <= RESOLVE_NAME_MAX && !str_has_nul(name))
         memcpy(w->name, name.p, name.n);
@@ -299,6 +310,13 @@ static void resolve_proceed(struct resolve_work *w) {
         resolve_ask_type(w, &name, RESOLVE_AAAA);
     }
     size_t n = resolve_collect(w, a);
+    for (unsigned i = 0; i < RESOLVE_TYPES; i++) {
+        const struct resolve_query *q = &w->query[i];
+        if (w->asked[i] && q->finished && q->status == RESOLVE_DENIED) {
+            resolve_fail(w, RESOLVE_DENIED, "it is an alias of a name that is denied");
+            return;
+        }
+    }
     bool both = v4->finished && w->asked[RESOLVE_AAAA] && w->query[RESOLVE_AAAA].finished;
     if (n > 0 && (both || w->expired || !w->patient))
         resolve_succeed(w, a, n);

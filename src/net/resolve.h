@@ -43,6 +43,7 @@ enum resolve_status {
     RESOLVE_TIMED_OUT,
     RESOLVE_NO_RESOURCES, /* no memory or no descriptor */
     RESOLVE_BAD_NAME,     /* neither an address nor a host name */
+    RESOLVE_DENIED,       /* an alias that `alias` refused */
 };
 
 /* Zero or NULL: the default. The paths are borrowed for the resolver's life. */
@@ -70,6 +71,10 @@ struct resolve_request {
     /* Called once by the loop, never from resolve_start(). The request is idle again: the owner may
      * start or free it. The owner sets it before resolve_start(). */
     void (*done)(struct resolve_request *q);
+
+    /* Whether an alias of the name may be followed; NULL: all. Optional, set by the owner. It only
+     * looks. The text is as dns_wire_name_text() gives it. */
+    bool (*alias)(struct resolve_request *q, struct str name);
 
     /* The result, from `done` until the next start. */
     enum resolve_status status;

@@ -115,7 +115,8 @@ static void resolve_query_next(struct resolve_query *q) {
 
 void resolve_query_start(struct resolve_query *q, const struct dns_wire_name *name,
                          enum dns_wire_type type, size_t first, bool mix_case) {
-    q->ask = (struct dns_wire_query){.type = type, .exact = mix_case, .name = *name};
+    q->ask = (struct dns_wire_query){
+        .type = type, .exact = mix_case, .alias = q->alias, .user = q->user, .name = *name};
     q->first = first;
     q->tries = 0;
     q->finished = false;
@@ -151,6 +152,9 @@ static void resolve_query_answered(struct resolve_query *q, enum dns_wire_verdic
         resolve_query_next(q);
         return;
     case DNS_WIRE_NO_NAME: resolve_query_note(q, RESOLVE_NOT_FOUND, "knows no such name"); break;
+    case DNS_WIRE_DENIED:
+        resolve_query_note(q, RESOLVE_DENIED, "gave an alias that is denied");
+        break;
     case DNS_WIRE_ADDRESSES:
         q->status = RESOLVE_OK;
         if (q->answer.n == 0)

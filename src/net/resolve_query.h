@@ -18,6 +18,10 @@ struct resolve_query {
     const struct dns_conf *conf; /* borrowed; the servers with their ports */
     struct loop_task *wake;      /* borrowed; deferred when `finished` becomes true */
 
+    /* As of struct dns_wire_query; set before a start. */
+    bool (*alias)(void *user, const struct dns_wire_name *name);
+    void *user;
+
     struct dns_wire_query ask;
     size_t first;    /* server to begin with, modulo their number */
     unsigned tries;  /* begun */

@@ -5,6 +5,7 @@
 #include "proxy/proxy_socks.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #define CONN_BUFFER_MAX (PROXY_LANE_MAX + PROXY_HEAD_MAX + PROXY_RELAY)
 
@@ -15,6 +16,7 @@ static void conn_on_timer(struct loop_timer *t);
 static void conn_on_free(struct loop_task *t);
 static void conn_on_dialled(struct dial *d);
 static bool conn_on_address(struct dial *d, const struct sock_addr *a);
+static bool conn_on_alias(struct resolve_request *q, struct str name);
 
 /* -- life -- */
 
@@ -35,6 +37,7 @@ void proxy_conn_new(struct proxy *p, int fd, const struct sock_addr *from, bool 
     c->free_task.fn = conn_on_free;
     c->dial.done = conn_on_dialled;
     c->dial.allow = conn_on_address;
+    c->dial.request.alias = conn_on_alias;
     c->dial.fd = -1;
     c->in = c->up = c->from = c->down = BUF_INIT(CONN_BUFFER_MAX);
     sock_tune_tcp(fd);
@@ -157,7 +160,10 @@ static void conn_refuse(struct proxy_conn *c, const struct proxy_decision *d) {
 static void conn_dial(struct proxy_conn *c) {
     c->state = PROXY_CONN_DIALING;
     loop_timer_del(c->host->loop, &c->timer);
-    int r = dial_host(&c->dial, &c->proxy->resolve, str_of(c->name.text), c->port, PROXY_DIAL_MS);
+    /* A final dot keeps domains of a search list away: they would make it another name. */
+    char host[PROXY_NAME_MAX + 2];
+    snprintf(host, sizeof host, "%s%s", c->name.text, c->name.is_address ? "" : ".");
+    int r = dial_host(&c->dial, &c->proxy->resolve, str_of(host), c->port, PROXY_DIAL_MS);
     if (r < 0)
         conn_fail(c, 503, "too many names are being looked up", PROXY_SOCKS_FAILED);
 }
@@ -243,6 +249,16 @@ static void conn_begin_relay(struct proxy_conn *c) {
     conn_pump(c);
 }
 
+/* A name that is an alias of a denied one is denied. */
+static bool conn_on_alias(struct resolve_request *q, struct str name) {
+    struct dial *d = container_of(q, struct dial, request);
+    struct proxy_conn *c = container_of(d, struct proxy_conn, dial);
+    struct proxy_name alias;
+    c->aliased |= proxy_name_parse(name, &alias) < 0 ||
+                  proxy_rules_match(&c->proxy->config.rules, PROXY_DENY, &alias);
+    return !c->aliased;
+}
+
 /* Whether a connection leads back to the server, by any address of this host. */
 static bool conn_is_own(const struct proxy_conn *c, int fd) {
     struct sock_addr a, b;
@@ -259,10 +275,11 @@ static bool conn_is_own(const struct proxy_conn *c, int fd) {
 static void conn_on_dialled(struct dial *d) {
     struct proxy_conn *c = container_of(d, struct proxy_conn, dial);
     c->local |= conn_is_own(c, d->fd);
-    if (c->local) {
+    if (c->local || c->aliased) {
         util_close_fd(&d->fd);
-        struct proxy_decision no = conn_decision(
-            c, (struct proxy_verdict){PROXY_DENIED, "baseline_policy", "not_allowed_local"});
+        struct proxy_decision no =
+            conn_decision(c, (struct proxy_verdict){PROXY_DENIED, "baseline_policy",
+                                                    c->local ? "not_allowed_local" : "denied"});
         conn_refuse(c, &no);
         return;
     }

@@ -17,7 +17,7 @@ static void whole(void **state) {
     struct partnote want = source(6);
     uint64_t kept = 9;
     mode_t old = umask(022);
-    assert_int_equal(localpart_open(&p, dir, "f", 0755, &want, &kept), 0);
+    assert_int_equal(localpart_open(&p, dir, "f", 0755, &want, true, &kept), 0);
     umask(old);
     assert_int_equal(kept, 0);
     assert_int_equal(localpart_note(&p, &want), 0);
@@ -42,19 +42,19 @@ static void goes_on(void **state) {
     struct partnote want = source(6), other = source(7);
     uint64_t kept;
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(localpart_open(&p, dir, "f", 0600, &want, &kept), 0);
+        assert_int_equal(localpart_open(&p, dir, "f", 0600, &want, true, &kept), 0);
         assert_int_equal(kept, i == 1 ? 3 : 0);
         assert_int_equal(localpart_note(&p, &want), 0);
         assert_int_equal(localpart_write(&p, 0, "abc", 3), 0);
         localpart_close(&p, true);
         local_expect(".f.xs-part", "abc");
         if (i == 1) { /* the part of another source is not gone on with */
-            assert_int_equal(localpart_open(&p, dir, "f", 0600, &other, &kept), 0);
+            assert_int_equal(localpart_open(&p, dir, "f", 0600, &other, true, &kept), 0);
             assert_int_equal(kept, 0);
             localpart_close(&p, true);
         }
     }
-    assert_int_equal(localpart_open(&p, dir, "f", 0600, &want, &kept), 0);
+    assert_int_equal(localpart_open(&p, dir, "f", 0600, &want, true, &kept), 0);
     localpart_close(&p, false);
     assert_int_equal(access(".f.xs-part", F_OK), -1);
     assert_int_equal(access(".f.xs-part.json", F_OK), -1);
@@ -67,8 +67,8 @@ static void two_at_once(void **state) {
     struct localpart a, b;
     struct partnote want = source(1);
     uint64_t kept;
-    assert_int_equal(localpart_open(&a, dir, "f", 0600, &want, &kept), 0);
-    assert_int_equal(localpart_open(&b, dir, "f", 0600, &want, &kept), 0);
+    assert_int_equal(localpart_open(&a, dir, "f", 0600, &want, true, &kept), 0);
+    assert_int_equal(localpart_open(&b, dir, "f", 0600, &want, true, &kept), 0);
     assert_true(a.noted && !b.noted);
     assert_int_equal(localpart_write(&a, 0, "a", 1), 0);
     assert_int_equal(localpart_write(&b, 0, "b", 1), 0);
@@ -76,7 +76,7 @@ static void two_at_once(void **state) {
     local_expect("f", "b");
     assert_int_equal(localpart_finish(&a, 1, &none, false), 0);
     local_expect("f", "a");
-    assert_int_equal(localpart_open(&b, dir, "f", 0600, NULL, &kept), 0);
+    assert_int_equal(localpart_open(&b, dir, "f", 0600, NULL, true, &kept), 0);
     localpart_close(&b, true);
     unlink("f");
     assert_int_equal(rmdir(local_root), 0); /* nothing is left */
@@ -93,17 +93,17 @@ static void foreign_parts(void **state) {
     local_file("victim", "v");
     assert_int_equal(symlink("victim", ".f.xs-part"), 0);
     assert_int_equal(symlink("victim", ".f.xs-part.json"), 0);
-    assert_int_equal(localpart_open(&p, dir, "f", 0600, &want, &kept), 0);
+    assert_int_equal(localpart_open(&p, dir, "f", 0600, &want, true, &kept), 0);
     assert_false(p.noted);
     assert_int_equal(localpart_write(&p, 0, "x", 1), 0);
     localpart_close(&p, false);
     unlink(".f.xs-part");
     assert_int_equal(link("victim", ".f.xs-part"), 0);
-    assert_int_equal(localpart_open(&p, dir, "f", 0600, &want, &kept), 0);
+    assert_int_equal(localpart_open(&p, dir, "f", 0600, &want, true, &kept), 0);
     assert_false(p.noted);
     localpart_close(&p, false);
     unlink(".f.xs-part");
-    assert_int_equal(localpart_open(&p, dir, "f", 0600, &want, &kept), 0);
+    assert_int_equal(localpart_open(&p, dir, "f", 0600, &want, true, &kept), 0);
     assert_int_equal(localpart_note(&p, &want), 0); /* replaces the link */
     localpart_close(&p, false);
     local_expect("victim", "v");
@@ -118,11 +118,29 @@ static void destinations(void **state) {
     mkdir("d", 0700);
     mkfifo("p", 0600);
     assert_int_equal(symlink("d", "l"), 0);
-    assert_int_equal(localpart_open(&p, dir, "d", 0600, NULL, &kept), -EISDIR);
-    assert_int_equal(localpart_open(&p, dir, "p", 0600, NULL, &kept), -ENXIO);
-    assert_int_equal(localpart_open(&p, dir, "l", 0600, NULL, &kept), 0);
+    assert_int_equal(localpart_open(&p, dir, "d", 0600, NULL, true, &kept), -EISDIR);
+    assert_int_equal(localpart_open(&p, dir, "p", 0600, NULL, true, &kept), -ENXIO);
+    assert_int_equal(localpart_open(&p, dir, "l", 0600, NULL, true, &kept), 0);
     assert_int_equal(localpart_finish(&p, 0, &none, false), 0); /* replaces the link */
     assert_true(S_ISREG(local_stat("l").st_mode));
+    close(dir);
+}
+
+static void in_place(void **state) {
+    (void)state;
+    int dir = local_open(".");
+    struct localpart p;
+    uint64_t kept;
+    local_file("f", "before");
+    assert_int_equal(localpart_open(&p, dir, "f", 0600, NULL, false, &kept), 0);
+    local_expect("f", "");
+    assert_int_equal(localpart_write(&p, 0, "x", 1), 0);
+    localpart_close(&p, false);
+    local_expect("f", "x");
+    assert_int_equal(localpart_open(&p, dir, "f", 0600, NULL, false, &kept), 0);
+    assert_int_equal(localpart_write(&p, 0, "yz", 2), 0);
+    assert_int_equal(localpart_finish(&p, 2, &none, false), 0);
+    local_expect("f", "yz");
     close(dir);
 }
 
@@ -133,7 +151,7 @@ static void stolen(void **state) {
     struct localpart p;
     struct partnote want = source(1);
     uint64_t kept;
-    assert_int_equal(localpart_open(&p, dir, "f", 0600, &want, &kept), 0);
+    assert_int_equal(localpart_open(&p, dir, "f", 0600, &want, true, &kept), 0);
     unlink(".f.xs-part");
     local_file(".f.xs-part", "other");
     assert_int_equal(localpart_finish(&p, 0, &none, false), -ESTALE);
@@ -146,8 +164,8 @@ static void stolen(void **state) {
 int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, local_setup, local_teardown)
     const struct CMUnitTest tests[] = {
-        CASE(whole),         CASE(goes_on),      CASE(two_at_once),
-        CASE(foreign_parts), CASE(destinations), CASE(stolen),
+        CASE(whole),        CASE(goes_on), CASE(two_at_once), CASE(foreign_parts),
+        CASE(destinations), CASE(stolen),  CASE(in_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
