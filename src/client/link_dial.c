@@ -134,14 +134,20 @@ void link_dial_tls(struct link *l) {
     }
 }
 
-static void link_dial_begin_tls(struct link *l) {
+/* Before a wss: URL is dialled, so that a program without TLS says so at once. */
+static bool link_dial_load_tls(struct link *l) {
     char why[256] = "";
     if (l->tls == NULL)
         l->tls = tls_load(why, sizeof why);
-    if (l->tls == NULL) {
+    if (l->tls == NULL)
         link_break(l, LINK_REFUSED, XS_ENOTSUP, "%s", why);
+    return l->tls != NULL;
+}
+
+static void link_dial_begin_tls(struct link *l) {
+    char why[256] = "";
+    if (!link_dial_load_tls(l))
         return;
-    }
     l->session = l->tls->open(l->in.fd, l->target->host,
                               xs_options_get(l->options, XS_OPT_CA_FILE, NULL), why, sizeof why);
     if (l->session == NULL) {
@@ -197,6 +203,8 @@ static void link_dial_on_done(struct dial *d) {
 static void link_dial_address(struct link *l, uint64_t limit_ms) {
     l->dial.done = link_dial_on_done;
     l->dial.allow = link_dial_allow;
+    if (l->target->kind == TARGET_WSS && !link_dial_load_tls(l))
+        return;
     if (!l->resolving)
         resolve_init(&l->resolve, l->loop, NULL);
     l->resolving = true;

@@ -116,7 +116,7 @@ static int fail(struct tls_session *s) {
     }
     char text[ERROR_MAX / 2];
     reason(text, sizeof(text));
-    (void)snprintf(s->error, sizeof(s->error), "TLS: %s", text);
+    (void)snprintf(s->error, sizeof(s->error), "%s", text);
     return -EPROTO;
 }
 
