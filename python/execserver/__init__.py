@@ -11,6 +11,7 @@ from ._lib import Code, Kind, Log, Open, State, Stream
 from ._model import (Change, Closed, CommandFailed, Completed, Data, Entry, Event, ExecInfo,
                      ExecResult, Exit, Exited, Failed, Gap, Info, Output, Progress, Snapshot, Stat,
                      Tree)
+from ._options import environments
 from .aio import Client, Exec, File, Files, Process, Watch, connect
 from .errors import Error
 
@@ -18,7 +19,7 @@ __all__ = [
     "Change", "Client", "Closed", "Code", "CommandFailed", "Completed", "Data", "Entry", "Error",
     "Event", "Exec", "ExecInfo", "ExecResult", "Exit", "Exited", "Failed", "File", "Files", "Gap",
     "Info", "Kind", "Log", "Open", "Output", "Process", "Progress", "Snapshot", "Stat", "State",
-    "Stream", "Tree", "Watch", "connect", "errors", "version",
+    "Stream", "Tree", "Watch", "connect", "environments", "errors", "version",
 ]
 
 

@@ -305,6 +305,7 @@ FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "xs_options_num": (c_int, [_H, _S, c_int64]),
     "xs_options_add": (c_int, [_H, _S, _S]),
     "xs_options_environment": (c_int, [_H, _S]),
+    "xs_options_list_environments": (c_int, [_H, _B]),
     "xs_options_error": (_H, [_H]),
     "xs_call_cancel": (None, [_K]),
     "xs_bytes_free": (None, [_B]),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
+import json
 import os
 from typing import (Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, TypedDict,
                     Union)
 
 from . import _lib
 from ._drive import failure, library
+from ._model import memory
 
 Text = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Value = Union[None, bool, int, Text, Sequence[Text]]
@@ -180,3 +183,18 @@ def words(command: Command, shell: str) -> List[Text]:
 def shown(command: Sequence[Text]) -> Iterator[str]:
     for word in command:
         yield os.fsdecode(word)
+
+
+def environments() -> Dict[str, Any]:
+    """The environments that connect() knows by name: "fromFile", "default" (an id or None) and
+    "environments", a list with "id" and "url" or "program". No secrets are in it."""
+    c = library()
+    raw = _lib.Bytes()
+    bag = Bag({})
+    with bag as pointer:
+        bag.must(c.xs_options_list_environments(pointer, ctypes.byref(raw)))
+    try:
+        known: Dict[str, Any] = json.loads(memory(raw.data, raw.n))
+        return known
+    finally:
+        c.xs_bytes_free(ctypes.byref(raw))

@@ -152,14 +152,15 @@ int op_wait(struct op *op) {
     int gone = 0;
     while (!op->finished && gone == 0)
         gone = client_step(c, UINT64_MAX);
-    int result = op->result;
-    if (gone == 0 && result < 0)
-        xs_error_move(&c->error, &op->error);
     if (gone != 0) {
-        xs_error_fini(&op->error); /* op_end_all() has taken it out of everything */
-        free(op);
-        return result;
+        /* A callback freed the client, and with it whatever the result names. */
+        xs_error_fini(&op->error);
+        free(op); /* op_end_all() has taken it out of everything */
+        return XS_ECANCELED;
     }
+    int result = op->result;
+    if (result < 0)
+        xs_error_move(&c->error, &op->error);
     op_free(op);
     client_leave(c);
     return result;

@@ -5,6 +5,8 @@
 #include "client/startparams.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 #define PROCSTART_ASK_MS 50      /* between two questions whether a start has been decided */
 #define PROCSTART_STUCK_MS 10000 /* a reference's start whose connection is gone may never be */
@@ -24,6 +26,7 @@ struct procstart_op {
     uint64_t asked_ms; /* when the server was asked first after a cut */
     unsigned sends;
     struct loop_timer ask;
+    char what[256]; /* program and directory, for errors */
 };
 
 static struct procstart_op *procstart_of(struct calls_request *r) {
@@ -146,6 +149,19 @@ static void procstart_lost(struct calls_request *r) {
 
 /* -- the start itself -- */
 
+/* The server's text does not name what it could not start. */
+static void procstart_name(const struct procstart_op *s, struct xs_error *e) {
+    static const char prefix[] = "process/start: ";
+    const char *why = xs_error_text(e);
+    if (strncmp(why, prefix, sizeof(prefix) - 1) == 0)
+        why += sizeof(prefix) - 1;
+    struct xs_error named = XS_ERROR_INIT;
+    xs_error_set(&named, e->code, "start %s: %s", s->what, why);
+    named.rpc = e->rpc;
+    named.os = e->os;
+    xs_error_move(e, &named);
+}
+
 static void procstart_done(struct calls_request *r, int err, const struct json_node *result,
                            struct xs_error *e) {
     struct procstart_op *s = procstart_of(r);
@@ -159,8 +175,10 @@ static void procstart_done(struct calls_request *r, int err, const struct json_n
         procstart_ask(s);
         return;
     }
-    if (err == XS_EREMOTE)
+    if (err == XS_EREMOTE) {
         s->sent = false; /* it does not run: nothing is to be killed */
+        procstart_name(s, e);
+    }
     op_fail_with(&s->o.op, e);
 }
 
@@ -180,6 +198,11 @@ static void procstart_send(struct procstart_op *s) {
 static int procstart_build(struct procstart_op *s, const struct xs_options *o) {
     struct xs_client *c = s->o.op.client;
     struct startparams made;
+    size_t words;
+    const char *const *argv = xs_options_list(o, XS_OPT_ARGV, &words);
+    const char *cwd = xs_options_get(o, XS_OPT_CWD, NULL);
+    snprintf(s->what, sizeof(s->what), "%s%s%s", words > 0 ? argv[0] : "",
+             cwd != NULL ? " in " : "", cwd != NULL ? cwd : "");
     s->params = BUF_INIT(CALLS_TEXT_MAX);
     int r = startparams_put(c, o, &s->params, &made, &s->o.op.error);
     if (r < 0)

@@ -160,7 +160,7 @@ static void resume_again(struct xs_client *c, struct xs_error *e) {
     }
     uint64_t gone = client_boottime_ms() - c->outage_ms;
     uint64_t delay = at_once ? 0 : gone < RESUME_PATIENCE_MS ? RESUME_SOON_MS : RESUME_LATE_MS;
-    if (gone + delay >= MAX(c->limit_ms, (uint64_t)1)) {
+    if (gone + delay >= c->limit_ms) {
         _cleanup_xs_error_ struct xs_error last = XS_ERROR_INIT;
         bool tried = c->limit_ms > 0 && !resume_is_first(c);
         xs_error_set(&last, resume_is_first(c) ? e->code : XS_EGONE, "%s%s%s", xs_error_text(e),
