@@ -119,7 +119,8 @@ static int tcp(void) {
 }
 
 static void join(int listener, const struct measure_options *o) {
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(o->port),
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons(o->port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int near = accept4(listener, NULL, NULL, SOCK_CLOEXEC), far = tcp(), one = 1;
     if (near < 0 || connect(far, (struct sockaddr *)&to, sizeof to) < 0)

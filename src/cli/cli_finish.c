@@ -101,13 +101,14 @@ static bool is_directory_missing(struct cli_io *io, const char *directory) {
 int cli_finish_start(struct cli_io *io, int err, const char *program) {
     struct cli *c = io->cli;
     const char *directory = cli_value(c, CLI_OPT_WORKDIR);
-    const struct xs_error *e = xs_client_error(io->client);
-    int os = xs_error_os(e), status = cli_say_status(err, CLI_CANNOT);
-    _cleanup_free_ char *text = strdup(xs_error_text(e)), *line = NULL;
     if (err == XS_ECANCELED && io->end == CLI_END_SIGNAL) {
         cli_io_fini(io);
         return signaled(io);
     }
+    const struct xs_error *e = xs_client_error(io->client);
+    int os = xs_error_os(e), status = cli_say_status(err, CLI_CANNOT);
+    _cleanup_free_ char *text = strdup(xs_error_text(e));
+    _cleanup_free_ char *line = NULL;
     bool place = err == XS_EREMOTE && directory != NULL && (os == ENOENT || os == ENOTDIR) &&
                  is_directory_missing(io, directory);
     cli_io_fini(io);

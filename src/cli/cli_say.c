@@ -18,7 +18,7 @@ static void write_all(const struct buf *b) {
 }
 
 /* Writes one line in one call, so that it stays whole beside others. */
-static void print_line(struct cli *c, bool error, const char *fmt, va_list ap) {
+static void PRINTF_LIKE(3, 0) print_line(struct cli *c, bool error, const char *fmt, va_list ap) {
     _cleanup_buf_ struct buf line = BUF_INIT(16 * LINE_MAX_BYTES);
     char text[LINE_MAX_BYTES];
     int n = vsnprintf(text, sizeof text, fmt, ap);

@@ -137,7 +137,7 @@ void client_enter(struct xs_client *c) {
 /* Tells the caller what has been posted so far. 1: the client is freed. */
 static int client_tell(struct xs_client *c) {
     bool gone = false;
-    c->gone = &gone;
+    c->gone = &gone; // cppcheck-suppress autoVariables; reset below, unless c is freed
     for (size_t n = c->notice_count; n > 0 && c->notice_count > 0; n--) {
         c->in_callback = true;
         notice_run_one(c);

@@ -110,7 +110,7 @@ static void tell(struct notice *n) {
     }
 }
 
-static void add_warning(struct copyop *c, const char *fmt, va_list args) {
+static void PRINTF_LIKE(2, 0) add_warning(struct copyop *c, const char *fmt, va_list args) {
     struct warning *w = malloc(sizeof(*w));
     if (w == NULL)
         return;

@@ -158,7 +158,7 @@ static void end_io(struct fshandle_io *io, int err, struct xs_error *e) {
 static void fail(struct fshandle *h, int err, struct xs_error *e) {
     bool gone = false;
     h->state = FSHANDLE_FAILED;
-    h->gone = &gone;
+    h->gone = &gone; // cppcheck-suppress autoVariables; reset below, unless h is freed
     xs_error_move(&h->why, e);
     while (!gone && !list_empty(&h->waiting)) {
         struct fshandle_io *io = list_entry(list_first(&h->waiting), struct fshandle_io, node);

@@ -225,7 +225,7 @@ int procmsg_page(const struct json_node *result, struct procmsg_page *out) {
 
 bool procmsg_list_find(const struct json_node *result, struct str id, struct procmsg_exit *exit) {
     const struct json_node *list =
-        result->type == JSON_OBJECT ? procmsg_get(result, "processes") : NULL;
+        result != NULL && result->type == JSON_OBJECT ? procmsg_get(result, "processes") : NULL;
     if (list == NULL || list->type != JSON_ARRAY)
         return false;
     json_for_each(v, list) {

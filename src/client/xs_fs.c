@@ -304,9 +304,10 @@ int xs_fs_walk(struct xs_fs *f, const char *path, const struct xs_walk *limits,
     if (limits != NULL)
         memcpy(&w, limits, MIN(limits->size, sizeof(w)));
     int r = w.links ? fsop_needs(f->files->client, "fsLinks", path) : 0;
+    if (r < 0)
+        return r;
     struct fsop *o;
-    if (r == 0)
-        r = simple(f, k, &o);
+    r = simple(f, k, &o);
     if (r < 0)
         return r;
     _cleanup_xs_error_ struct xs_error e = XS_ERROR_INIT;

@@ -70,8 +70,8 @@ static void strict(void **state) {
         BEGIN "\"command\":\"a\\u0000b\",\"name\":\"n\"}",
         BEGIN "\"command\":\"ls\",\"name\":\"n\",\"owner\":\"x\"}",
         BEGIN "\"command\":\"ls\",\"name\":\"n\",\"name\":\"n\"}",
-        "{\"version\":1,\"host\":\"h\",\"sessionId\":\"x\",\"processId\":\"p\",\"command\":\"c\","
-        "\"name\":\"n\"}",
+        ("{\"version\":1,\"host\":\"h\",\"sessionId\":\"x\",\"processId\":\"p\",\"command\":\"c\","
+         "\"name\":\"n\"}"),
         "\377",
     };
     struct cli_state s;
