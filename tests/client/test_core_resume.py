@@ -35,8 +35,11 @@ def test_a_cut_between_calls(shared, kind):
         assert client.close() == 0
 
 
-def run_once(proxy):
-    """Start, read, end. Every call answers, or is lost; a lost start was made once at most."""
+def run_once(proxy, passed=None):
+    """Start, read, end. Every call answers, or is lost; a lost start was made once at most.
+
+    passed: takes the bytes that had passed before the goodbye, after which nobody resumes.
+    """
     outcome = []
     with Client(proxy.url, connect=False, connect_ms=20000) as client:
         first = client.connect()
@@ -59,15 +62,18 @@ def run_once(proxy):
             assert code == 0, client.error()
         assert value["exitCode"] == 7 and value["closed"]
         assert [c["chunk"] for c in value["chunks"]] == ["eHl6"]
+        if passed is not None:
+            passed.update(proxy.passed)
         assert client.close() == 0, client.error()
     return "lost" if outcome else "whole"
 
 
 def lengths(server):
     """The bytes of an uncut run, each way."""
+    passed = {}
     with proxied(server) as proxy:
-        assert run_once(proxy) == "whole"
-        return dict(proxy.passed)
+        assert run_once(proxy, passed) == "whole"
+    return passed
 
 
 @pytest.mark.parametrize("direction", [UP, DOWN])

@@ -161,7 +161,8 @@ def test_capabilities(fleet):
               "processSnapshot", "processList", "processTerminateModes", "processTimeout",
               "processLimits", "processLifecycle", "fsWatchMissing", "fileWriteStreaming",
               "fsRename", "fsSetPermissions", "fsMetadataMode", "fsWatch", "fsAtomicWrite",
-              "fsReadMaxBytes", "processAck", "sessionLimits", "fsOpenUpdate", "fsTimes", "fsLinks"}
+              "fsReadMaxBytes", "processAck", "sessionLimits", "fsOpenUpdate", "fsTimes", "fsLinks",
+              "environmentConfigRead"}
     signals = ["interrupt", "terminate", "kill", "hangup", "quit", "usr1", "usr2", "winch", "stop",
                "continue"]
     if web.available():

@@ -9,6 +9,7 @@ import pytest
 from harness.files import uri
 from harness.fleet import Fleet
 from harness.origin import Origin
+from harness.outside import PRELUDE, proxy
 from harness.rpc import PATH, b64
 from harness.schema import Sampler, Schema
 from harness.starting import Undecided
@@ -154,6 +155,14 @@ class Play:
         self.client.call("environmentConfig/read", {
             "cwd": uri(place), "configPaths": [["mcp_servers"]], "requirementsPaths": []})
 
+    def network(self):
+        """The proxy of a process refuses a host."""
+        code = PRELUDE + 'print(get("http://never.example/"))'
+        process = self.client.start(["/usr/bin/python3", "-c", code],
+                                    networkProxy=proxy({"example.com": "allow"}))
+        self.client.wait_closed(process)
+        self.client.wait(lambda: "network/policyDecision" in self.witness.notifications, "verdict")
+
     def web(self):
         origin = Origin(lambda x: x.answer(body=b"text"))
         _, body = stream(self.client, origin.url)
@@ -175,6 +184,7 @@ def play(shared, tmp_path_factory):
     made.views(tmp_path_factory.mktemp("views"))
     made.files()
     made.environment(made.place)
+    made.network()
     if available():
         made.web()
     yield made
