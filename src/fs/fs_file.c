@@ -29,7 +29,10 @@
 
 #define FILE_DAY (24 * 60 * 60) /* seconds */
 
-/* open() in follow or no-follow mode. The descriptor, or -errno with e set. */
+/*
+ * open() in follow or no-follow mode. The descriptor, or -errno with e set. It asks again after a
+ * signal: when the server is stopped and continued, a network file system may give up the call.
+ */
 static int file_open(const char *path, bool follow, int flags, struct err *e) {
     _cleanup_close_ int dir = -1;
     const char *leaf = path;
@@ -39,7 +42,10 @@ static int file_open(const char *path, bool follow, int flags, struct err *e) {
             return r;
         flags |= O_NOFOLLOW;
     }
-    int fd = openat(follow ? AT_FDCWD : dir, leaf, flags | FILE_FLAGS, FILE_MODE);
+    int fd;
+    do
+        fd = openat(follow ? AT_FDCWD : dir, leaf, flags | FILE_FLAGS, FILE_MODE);
+    while (fd < 0 && errno == EINTR);
     return fd < 0 ? fs_fail(e, errno) : fd;
 }
 

@@ -40,7 +40,10 @@ int fs_place_fill(struct fs_place *p, bool parents) {
 }
 
 int fs_place_open(const struct fs_place *p, int flags, mode_t mode) {
-    int fd = openat(p->dir, fs_place_name(p), flags | O_NOFOLLOW | O_CLOEXEC, mode);
+    int fd;
+    do
+        fd = openat(p->dir, fs_place_name(p), flags | O_NOFOLLOW | O_CLOEXEC, mode);
+    while (fd < 0 && errno == EINTR);
     return fd < 0 ? -errno : fd;
 }
 

@@ -428,6 +428,19 @@ def test_a_dead_mount(server, faultfs, place):
         assert files.read(path) == b"fine"
 
 
+def test_a_dead_mount_and_a_stopped_server(server, faultfs):
+    """A stop interrupts the calls that hang; they are made again."""
+    files = Files(server.client())
+    ident = files.send("readFile", faultfs.file("hang-open", b"content"))
+    faultfs.hangs("open", "hang-open")
+    server.send_signal(signal.SIGSTOP)
+    until(lambda: procfs.state(server.pid) == "T", "the stop")
+    server.send_signal(signal.SIGCONT)
+    faultfs.hangs("open", "hang-open")
+    faultfs.release()
+    assert files.client.result(ident) == {"dataBase64": b64("content")}
+
+
 def test_two_dead_mounts_and_their_end(server, place):
     """One comes back, one is gone for good: nobody else notices."""
     systems = []

@@ -46,7 +46,8 @@ static const char *ask(const char *cwd, const char *config, const char *required
     const char *layers = r == 0 ? memmem(s.p, s.n, "\"config\"", 8) : s.p;
     size_t n = 0;
     for (const char *p = layers; p < s.p + s.n && n + 1 < sizeof out;) {
-        if (strncmp(p, scratch, strlen(scratch)) == 0) {
+        size_t left = (size_t)(s.p + s.n - p);
+        if (left >= strlen(scratch) && memcmp(p, scratch, strlen(scratch)) == 0) {
             out[n++] = '@';
             p += strlen(scratch);
         } else {
