@@ -137,7 +137,7 @@ int ws_open_answer(const char *data, size_t n, const char key[WS_OPEN_KEY],
                    struct ws_open_answer *a) {
     *a = (struct ws_open_answer){.status = 0};
     struct ws_open_seen seen = {false, false, false};
-    struct str rest = {data, MIN(n, (size_t)WS_OPEN_HEAD_MAX)}, line;
+    struct str rest = {data, MIN(n, (size_t)WS_OPEN_HEAD_MAX)}, line = STR_LIT("");
     for (size_t count = 0;; count++) {
         int r = ws_open_cut(&rest, &line, a);
         if (r == 0)

@@ -111,7 +111,7 @@ class Ledger:
         if result["exited"] and self.exited is None and "exited" not in dict(self.pending.values()):
             holes = [s for s in range(self.next_seq, result["nextSeq"]) if s not in seqs]
             if len(holes) != 1:
-                self.fail(f"read leaves out {holes}, failure {result['failure']!r}")
+                self.fail(f"read leaves out {holes}, failure {result.get('failure')!r}")
             self.offer(holes[0], "exited", result["exitCode"])
 
     def check(self, codes, whole=True):
