@@ -1013,6 +1013,7 @@ def test_when_a_file_system_hangs(own, faultfs, place):
     assert stream.client.result(read) == {"dataBase64": b64(pattern(20 * MIB))}
     answer = refused.read()
     assert (answer.status, answer.body) == (500, text(11))
+    check_alive(refused, place)  # now: an idle connection has a deadline
     client.sync()
     assert Raw(own).get("/readyz").status == 200
     for raw in raws[::2]:
@@ -1023,7 +1024,6 @@ def test_when_a_file_system_hangs(own, faultfs, place):
         assert raw.take(2 * MIB) == pattern(2 * MIB)
     until(lambda: not [n for n in names(faultfs.real) if "hang" not in n and n != "fine"],
           "no temporary file")
-    check_alive(refused, place)
 
 
 @pytest.mark.parametrize("op", ["open", "read", "flush"])
