@@ -56,7 +56,7 @@ static int envinfo_put_temp(struct buf *b, const char *cwd) {
 static int envinfo_put_capabilities(struct server *s) {
     return buf_putf(&s->info,
                     ",\"capabilities\":{\"fsWatchMissing\":true,\"fileWriteStreaming\":true,"
-                    "\"environmentConfigRead\":true,"
+                    "\"environmentConfigRead\":true,\"capabilityDiscoveryV2\":true,"
                     "\"fsRename\":true,\"fsSetPermissions\":true,\"fsMetadataMode\":true,"
                     "\"fsWatch\":true,\"fsAtomicWrite\":true,\"fsReadMaxBytes\":true,"
                     "\"fsOpenUpdate\":true,\"fsTimes\":true,\"fsLinks\":true,"
@@ -97,13 +97,15 @@ int envinfo_build(struct server *s) {
 int envinfo_put(struct server *s, struct buf *b) {
     int best = backend_best(sandbox_host_backend(&s->processes.sandbox));
     const char *full = sandbox_host_is_full(&s->processes.sandbox) ? "true" : "false";
+    const char *sandboxed = best < 0 ? "false" : "true";
     int r = buf_put(b, s->info.p, s->info.len);
     if (r == 0)
         r = buf_putf(b,
-                     ",\"sandboxedFileStreaming\":%s,\"linuxRootWritePreservesDevices\":%s,"
+                     ",\"sandboxedFileStreaming\":%s,\"capabilityDiscoverySandbox\":%s,"
+                     "\"linuxRootWritePreservesDevices\":%s,"
                      "\"linuxApprovedRootWritePreservesRestrictions\":%s,\"networkProxyLaunch\":%s,"
                      "\"networkProxyReviewDomains\":%s},\"sandboxBackend\":",
-                     best < 0 ? "false" : "true", full, full, full, full);
+                     sandboxed, sandboxed, full, full, full, full);
     if (r < 0)
         return r;
     return best < 0 ? buf_putz(b, "null}")

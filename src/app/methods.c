@@ -6,6 +6,8 @@
 #include "files/fs_watch_api.h"
 #include "files/fs_params.h"
 #include "app/envinfo.h"
+#include "environment/capabilities.h"
+#include "environment/capability_roots.h"
 #include "environment/envconf_api.h"
 #include "process/params.h"
 #include "process/process_api.h"
@@ -133,6 +135,10 @@ const struct rpc_method methods_table[] = {
     {"environment/status", "environment status", NULL, true, decode_none, status_run, NULL, NULL},
     {"environmentConfig/read", "environment config", NULL, false, envconf_api_decode,
      envconf_api_run, envconf_api_release, NULL},
+    {"capabilityRoots/discoverV1", "capability discovery", NULL, false, capability_roots_decode,
+     capability_roots_run, NULL, NULL},
+    {"capabilities/discoverV2", "capability discovery", NULL, false, capabilities_decode,
+     capabilities_run, NULL, NULL},
     {"process/start", "exec", "processId", false, start_decode, start_run, start_release, NULL},
     {"process/read", "exec", "processId", false, process_api_read_decode, process_api_read_run,
      NULL, NULL},

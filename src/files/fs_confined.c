@@ -9,9 +9,9 @@
 #include <errno.h>
 #include <fcntl.h>
 
-/* Plans what the params' profile asks for. 0 or -errno with e set. */
-static int confined_plan(const struct files_host *host, const struct fs_params *p, struct arena *a,
-                         struct plan *plan, struct err *e) {
+/* Plans what the profile asks for. 0 or -errno with e set. */
+static int confined_plan(const struct files_host *host, const struct profile *profile,
+                         struct arena *a, struct plan *plan, struct err *e) {
     char cwd[PATH_MAX];
     const char *home = getenv("HOME");
     const struct profile_context context = {
@@ -21,17 +21,34 @@ static int confined_plan(const struct files_host *host, const struct fs_params *
         .home = home != NULL && home[0] != '\0' ? home : host->processes->sandbox.home,
         .inherit_pids = host->processes->sandbox.inherit_pids,
     };
-    return profile_plan(p->profile, &context, a, plan, e);
+    return profile_plan(profile, &context, a, plan, e);
+}
+
+int fs_confined_begin(struct fs_confined *x, struct rpc_call *c, const struct profile *profile,
+                      struct err *e) {
+    struct session *s = c->peer->user;
+    _cleanup_arena_ struct arena a = ARENA_INIT(PROFILE_ARENA_MAX);
+    struct plan plan;
+    *x = (struct fs_confined){.call = BUF_INIT(FS_CALL_BYTES_MAX), .data = -1};
+    x->devices = &s->host->files->confined_devices;
+    int r = confined_plan(s->host->files, profile, &a, &plan, e);
+    if (r == 0 && (x->helper = fs_helper_get(s, &plan, e)) == NULL)
+        r = -ENOMEM;
+    if (r < 0)
+        fs_confined_fini(x);
+    return r;
+}
+
+int fs_confined_set(struct fs_confined *x, const struct fs_call *call, struct err *e) {
+    enum fs_call_op op = call->op;
+    x->op = op;
+    x->write = op == FS_CALL_WRITE || op == FS_CALL_REPLACE || op == FS_CALL_UPDATE;
+    x->call.len = 0;
+    return fs_fail_check(e, fs_call_encode(call, &x->call));
 }
 
 int fs_confined_init(struct fs_confined *x, struct rpc_call *c, const struct fs_params *p,
                      enum fs_call_op op, struct err *e) {
-    struct session *s = c->peer->user;
-    _cleanup_arena_ struct arena a = ARENA_INIT(PROFILE_ARENA_MAX);
-    struct plan plan;
-    *x = (struct fs_confined){.call = BUF_INIT(FS_CALL_BYTES_MAX), .data = -1, .op = op};
-    x->devices = &s->host->files->confined_devices;
-    x->write = op == FS_CALL_WRITE || op == FS_CALL_REPLACE || op == FS_CALL_UPDATE;
     const struct fs_call call = {
         .op = op,
         .path = p->path.native,
@@ -51,11 +68,10 @@ int fs_confined_init(struct fs_confined *x, struct rpc_call *c, const struct fs_
         .mode = p->mode,
         .modified_ms = p->modified_ms,
     };
-    int r = confined_plan(s->host->files, p, &a, &plan, e);
-    if (r == 0)
-        r = fs_fail_check(e, fs_call_encode(&call, &x->call));
-    if (r == 0 && (x->helper = fs_helper_get(s, &plan, e)) == NULL)
-        r = -ENOMEM;
+    int r = fs_confined_begin(x, c, p->profile, e);
+    if (r < 0)
+        return r;
+    r = fs_confined_set(x, &call, e);
     if (r < 0)
         fs_confined_fini(x);
     return r;
@@ -109,6 +125,22 @@ int fs_confined_run(struct fs_confined *x, struct buf *result, struct err *e) {
     buf_fini(&reply.bytes);
     util_close_fd(&reply.fd);
     return MIN(r, 1);
+}
+
+int fs_confined_ask(struct fs_confined *x, struct buf *bytes, struct err *e) {
+    struct fs_helper_reply reply = {.bytes = BUF_INIT(FS_RESULT_MAX), .fd = -1};
+    int r = confined_call(x, &reply, e);
+    if (r == 0 && reply.fd >= 0)
+        r = fs_helper_distrust(x->helper, e);
+    if (r == 0)
+        r = fs_fail_check(e, buf_put(bytes, reply.bytes.p, reply.bytes.len));
+    buf_fini(&reply.bytes);
+    util_close_fd(&reply.fd);
+    return MIN(r, 1);
+}
+
+int fs_confined_distrust(struct fs_confined *x, struct err *e) {
+    return fs_helper_distrust(x->helper, e);
 }
 
 /* Checks that the helper sent a file of the right kind, opened as asked. 0 or -EIO. */

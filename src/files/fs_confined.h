@@ -23,12 +23,25 @@ MUST_CHECK int fs_confined_init(struct fs_confined *x, struct rpc_call *c,
                                 const struct fs_params *p, enum fs_call_op op, struct err *e);
 void fs_confined_fini(struct fs_confined *x);
 
+/* Like fs_confined_init(), for a job that makes several calls (fs_confined_set()). */
+MUST_CHECK int fs_confined_begin(struct fs_confined *x, struct rpc_call *c,
+                                 const struct profile *profile, struct err *e);
+
 /*
  * In a thread, as the work of the job: appends the result's JSON, or opens the file. 0; 1: to be
  * made again after fs_confined_again(); -errno with e set.
  */
 MUST_CHECK int fs_confined_run(struct fs_confined *x, struct buf *result, struct err *e);
 MUST_CHECK int fs_confined_open(struct fs_confined *x, struct fs_file *f, struct err *e);
+
+/* In a thread: sets the call to be made next. 0 or -errno with e set. */
+MUST_CHECK int fs_confined_set(struct fs_confined *x, const struct fs_call *call, struct err *e);
+
+/* Like fs_confined_run(), but appends the result's bytes, which are not checked. */
+MUST_CHECK int fs_confined_ask(struct fs_confined *x, struct buf *bytes, struct err *e);
+
+/* The bytes that came were no result of the call. Returns -EIO with e set. */
+int fs_confined_distrust(struct fs_confined *x, struct err *e);
 
 /* In a thread, for atomic writes: sends the data along. 0 or -errno with e set. */
 MUST_CHECK int fs_confined_attach(struct fs_confined *x, struct str data, struct err *e);
