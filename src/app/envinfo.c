@@ -57,6 +57,7 @@ static int envinfo_put_capabilities(struct server *s) {
     return buf_putf(&s->info,
                     ",\"capabilities\":{\"fsWatchMissing\":true,\"fileWriteStreaming\":true,"
                     "\"environmentConfigRead\":true,\"capabilityDiscoveryV2\":true,"
+                    "\"shellSnapshotV2\":true,"
                     "\"fsRename\":true,\"fsSetPermissions\":true,\"fsMetadataMode\":true,"
                     "\"fsWatch\":true,\"fsAtomicWrite\":true,\"fsReadMaxBytes\":true,"
                     "\"fsOpenUpdate\":true,\"fsTimes\":true,\"fsLinks\":true,"

@@ -10,6 +10,7 @@
 #include "process/events.h"
 #include "sandbox/host/sandbox_host.h"
 #include "process/process_json.h"
+#include "process/snapshot.h"
 
 #include <errno.h>
 
@@ -231,6 +232,8 @@ int process_start(struct process *p, const struct child_spec *spec) {
 }
 
 void process_free(struct process *p) {
+    if (p->waiting != NULL)
+        snapshot_forget(steal_ptr(&p->waiting));
     loop_timer_del(p->host->loop, &p->cancel);
     process_unlist(p);
     list_remove(&p->link);

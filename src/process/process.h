@@ -34,9 +34,10 @@ struct process {
     struct cgroup cgroup;        /* its limits; dir NULL = none */
     struct network *network;     /* owned: its proxy until it has closed; NULL = none */
     struct rpc_call *start_call; /* the start to answer, or NULL */
-    struct list waits;           /* struct process_wait */
-    struct list views;           /* struct attach: connections that watch */
-    struct list writes;          /* struct process_write, in order */
+    struct snapshot_wait *waiting; /* its start waits for a snapshot; or NULL */
+    struct list waits;             /* struct process_wait */
+    struct list views;             /* struct attach: connections that watch */
+    struct list writes;            /* struct process_write, in order */
     /* After it has closed (process_retain.h). */
     struct retention_item output, entry; /* its shares of the server's maxima */
     struct loop_timer retention;         /* then it is forgotten */

@@ -2,6 +2,7 @@
 
 #include "process/network.h"
 #include "process/process.h"
+#include "process/snapshot.h"
 
 #include <sodium.h>
 
@@ -10,6 +11,7 @@ int process_host_init(struct process_host *h, const struct process_settings *set
     h->settings = *settings;
     list_init(&h->detached);
     list_init(&h->dying);
+    list_init(&h->captures);
     hash_init(&h->sessions);
     retention_init(&h->outputs, settings->closed_output_max);
     retention_init(&h->entries, PROCESS_HOST_ENTRIES_MAX);
@@ -26,6 +28,7 @@ void process_host_fini(struct process_host *h) {
     for (struct list *n; (n = list_first(&h->dying)) != NULL;)
         process_free(
             list_entry(n, struct process, link)); /* only what could not be ended in time */
+    snapshot_free_dying(h);
     remains_fini(&h->remains);
     proxy_host_fini(&h->proxies);
     proc_host_fini(&h->procs);

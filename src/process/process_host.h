@@ -68,6 +68,8 @@ struct process_host {
     struct retention outputs; /* output of closed processes, shared by session */
     struct retention entries; /* the closed processes themselves, likewise */
     struct list dying;        /* struct process: ended, waiting for their last descendant to die */
+    struct list captures;     /* struct login: likewise, of sessions that have ended */
+    size_t snapshot_bytes;    /* kept by the snapshots of all sessions */
     uint8_t write_key[16];    /* for digests of write ids */
     uint64_t last_attach_id;
     bool draining; /* no new starts */

@@ -4,6 +4,7 @@
 #include "base/utf8.h"
 #include "process/attach.h"
 #include "process/process_retain.h"
+#include "process/snapshot.h"
 
 #include <errno.h>
 
@@ -66,6 +67,8 @@ struct session *session_new(struct process_host *host, struct rpc_peer *peer, st
     list_init(&s->order);
     list_init(&s->views);
     list_init(&s->helpers);
+    list_init(&s->snapshots);
+    list_init(&s->captures);
     list_init(&s->unsent);
     list_init(&s->leftovers);
     list_init(&s->detached_node);
@@ -200,6 +203,7 @@ void session_end(struct session *s) {
         process_kill(list_entry(n, struct process, order));
     for (struct list *n; (n = list_first(&s->leftovers)) != NULL;)
         process_kill(list_entry(n, struct process, link));
+    snapshot_end_all(s);
     host->hooks->ended(s);
     hash_fini(&s->processes);
     retention_leave(&host->outputs);

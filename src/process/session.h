@@ -37,7 +37,10 @@ struct session {
     struct list views;     /* struct attach: the processes that its connection watches */
     struct fs_conn *files; /* the file calls and handles of its connection; owned */
     struct web_conn *web;  /* the HTTP requests of its connection; owned */
-    struct list helpers;   /* struct fs_helper, the least recently used first */
+    struct list snapshots; /* struct snapshot, the least recently used first */
+    size_t snapshot_count;
+    struct list captures; /* struct login: shells that tell their state, or have */
+    struct list helpers;  /* struct fs_helper, the least recently used first */
     size_t helper_count;
     struct retention_share output, entries; /* its shares of the retained closed processes */
     struct list unsent;        /* struct process: closed, with last events still queued; in order */

@@ -8,6 +8,7 @@
 #include "process/events.h"
 #include "sandbox/host/sandbox_host.h"
 #include "process/sandbox_members.h"
+#include "process/start_internal.h"
 #include "process/start_shape.h"
 
 #include <errno.h>
@@ -100,7 +101,8 @@ static const struct jsondec_field start_fields[] = {
     PARAM_CHECKED(start_params, cwd, "cwd", JSONDEC_STR, start_check_cwd),
     PARAM_SUB_HAS(start_params, env_policy, has_env_policy, "envPolicy", &policy_struct,
                   JSONDEC_NULLABLE),
-    PARAM_SUB(start_params, snapshot, "shellSnapshot", &snapshot_struct, JSONDEC_NULLABLE),
+    PARAM_SUB_HAS(start_params, snapshot, has_snapshot, "shellSnapshot", &snapshot_struct,
+                  JSONDEC_NULLABLE),
     PARAM(start_params, env, "env", JSONDEC_STRMAP),
     PARAM_HAS(start_params, tty, has_tty, "tty", JSONDEC_BOOL, 0),
     PARAM_HAS(start_params, pipe_stdin, has_pipe_stdin, "pipeStdin", JSONDEC_BOOL, 0),
@@ -119,12 +121,24 @@ static const struct jsondec_field start_fields[] = {
 };
 static const struct jsondec_struct start_struct = PARAM_STRUCT("WireExecParams", start_fields);
 
-static int start_decode_policy(struct start_params *p, struct err *e) {
-    int r =
-        jsondec_variant(p->env_policy.inherit_node, start_inherits, ARRAY_LEN(start_inherits), e);
+static int start_inherit(const struct start_env_policy *w, enum env_inherit *out, struct err *e) {
+    int r = jsondec_variant(w->inherit_node, start_inherits, ARRAY_LEN(start_inherits), e);
     if (r >= 0)
-        p->inherit = (enum env_inherit)r;
+        *out = (enum env_inherit)r;
     return MIN(r, 0);
+}
+
+int start_env_policy(const struct json_node *v, struct env_policy *out, struct err *e) {
+    struct start_env_policy w = {.inherit_node = NULL};
+    *out = (struct env_policy){.inherit = ENV_CORE};
+    int r = jsondec(&policy_struct, v, &w, e);
+    if (r == 0)
+        r = start_inherit(&w, &out->inherit, e);
+    out->ignore_default_excludes = w.ignore_default_excludes;
+    out->exclude = w.exclude;
+    out->set = w.set;
+    out->include_only = w.include_only;
+    return r;
 }
 
 int start_check_size(const struct start_size *size, struct err *e) {
@@ -151,7 +165,7 @@ static int start_check_values(struct start_params *p, struct err *e) {
     if (r == 0)
         r = start_check_extensions(p, e);
     if (r == 0 && p->has_env_policy)
-        r = start_decode_policy(p, e);
+        r = start_inherit(&p->env_policy, &p->inherit, e);
     if (r == 0)
         r = start_parse_cwd(p->cwd, e);
     if (r == 0 && p->metadata.has_thread_id)
@@ -185,15 +199,6 @@ void start_release(void *params) {
 }
 
 /* -- running -- */
-
-/* A start being put together. */
-struct start {
-    struct arena strings;   /* of the spec; the process takes it over */
-    struct child_spec spec; /* its limits are owned */
-    struct plan plan;       /* if confined; in the params' arena */
-    struct sandbox_launch launch;
-    struct network *network; /* owned, or NULL */
-};
 
 /* Sets the native cwd. The refusal of a foreign one names the field. */
 static int start_cwd(const struct start_params *p, struct start *s, struct err *e) {
@@ -391,6 +396,9 @@ static int start_check(const struct session *session, struct start_params *p, st
         return r;
     if (cwd < 0)
         return err_move(e, &bad_cwd);
+    r = start_snapshot_check(p, e);
+    if (r < 0)
+        return r;
     if (p->argv->count == 0)
         return err_set(e, ERR_INVALID_PARAMS, "argv must not be empty");
     if (process_find(session, p->process_id) != NULL)
@@ -423,14 +431,13 @@ static int start_keep_argv(struct process *j, const struct start_params *p) {
 }
 
 /* Adds the limits, and the sandbox around it all. */
-static int start_confine(struct process *j, const struct start_params *p, struct start *s,
-                         struct err *e) {
+static int start_confine(struct process *j, struct start *s, struct err *e) {
     struct process_host *host = j->host;
-    struct limits limits = p->limits;
-    if (p->policy.confined) /* the sandbox's own processes do not count as the command's */
+    struct limits limits = s->limits;
+    if (s->confined) /* the sandbox's own processes do not count as the command's */
         limits.value[LIMITS_PIDS] += SANDBOX_PROCESSES;
     int r = limits_plan(&limits, &host->procs.cgroups, &j->cgroup, &s->spec.limits, e);
-    if (r < 0 || !p->policy.confined)
+    if (r < 0 || !s->confined)
         return r;
     /* planted: unsandboxed-start */
     return sandbox_host_prepare(&host->sandbox, &s->plan, host->procs.children.nofile, &s->spec,
@@ -438,19 +445,20 @@ static int start_confine(struct process *j, const struct start_params *p, struct
 }
 
 /* ENOENT before the search for the program means a missing device: the text names it. */
-static int start_spawn_error(const struct start_params *p, int error, struct err *e) {
-    if (!p->tty || error != ENOENT)
+static int start_spawn_error(bool tty, int error, struct err *e) {
+    if (!tty || error != ENOENT)
         return err_os(e, ERR_INTERNAL, error);
     err_set(e, ERR_INTERNAL, "cannot open a terminal: /dev/ptmx: %s (os error %d)",
             err_os_text(error), error);
     return -error;
 }
 
-static void start_fini(struct start *s) {
+void start_fini(struct start *s) {
     limits_steps_fini(&s->spec.limits);
     sandbox_host_launch_fini(&s->launch);
     network_free(s->network);
     arena_fini(&s->strings);
+    arena_fini(&s->policy);
 }
 
 /* Hands the strings over to a new process. 0 or -ENOMEM. */
@@ -463,20 +471,36 @@ static int start_keep(struct process *j, const struct start_params *p, struct st
     return start_keep_argv(j, p);
 }
 
-/* Starts the command as a new process. 0, or -errno with e set and the process gone. */
-static int start_process(struct rpc_call *c, const struct start_params *p, struct start *s,
-                         struct err *e) {
-    struct process *j = process_new(c->peer->user, p->process_id);
-    if (j == NULL)
-        return err_os(e, ERR_INTERNAL, ENOMEM);
-    int r = start_keep(j, p, s);
-    r = r < 0 ? err_os(e, ERR_INTERNAL, -r) : start_confine(j, p, s, e);
+int start_launch(struct process *j, struct start *s, struct err *e) {
+    bool tty = s->spec.tty;
+    int r = start_confine(j, s, e);
     if (r == 0 && s->network != NULL) {
         j->network = steal_ptr(&s->network);
         r = network_adopt(j->network, j, steal_fd(&s->launch.proxy));
         if (r < 0)
             r = err_os(e, ERR_INTERNAL, -r);
     }
+    if (r < 0) {
+        process_free(j);
+        return r;
+    }
+    r = process_start(j, &s->spec);
+    if (r < 0)
+        return start_spawn_error(tty, -r, e);
+    s->launch.child.channel = -1; /* the process owns it now, and the list */
+    s->launch.child.placeholders = NULL;
+    return 0;
+}
+
+/* Starts the command as a new process, maybe later. 0, or -errno with e set and the process
+ * gone. */
+static int start_process(struct rpc_call *c, struct start_params *p, struct start *s,
+                         struct err *e) {
+    struct process *j = process_new(c->peer->user, p->process_id);
+    if (j == NULL)
+        return err_os(e, ERR_INTERNAL, ENOMEM);
+    int r = start_keep(j, p, s);
+    r = r < 0 ? err_os(e, ERR_INTERNAL, -r) : 0;
     if (r == 0 && (j->start_call = rpc_defer(c, e)) == NULL)
         r = -EAGAIN;
     if (r < 0) {
@@ -484,14 +508,12 @@ static int start_process(struct rpc_call *c, const struct start_params *p, struc
         return r;
     }
     struct rpc_call *call = j->start_call;
-    r = process_start(j, &s->spec);
-    if (r < 0) {
+    if (start_snapshot_take(j, p, s))
+        return 0;
+    r = start_launch(j, s, e);
+    if (r < 0)
         rpc_forget(call);
-        return start_spawn_error(p, -r, e);
-    }
-    s->launch.child.channel = -1; /* the process owns it now, and the list */
-    s->launch.child.placeholders = NULL;
-    return 0;
+    return r;
 }
 
 enum rpc_outcome start_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
@@ -499,6 +521,8 @@ enum rpc_outcome start_run(struct rpc_call *c, void *params, struct buf *result,
     struct start_params *p = params;
     __attribute__((cleanup(start_fini))) struct start s = {
         .strings = ARENA_INIT(START_ARENA_MAX),
+        .limits = p->limits,
+        .confined = p->policy.confined,
         .spec = {.tty = p->tty,
                  .pipe_stdin = p->pipe_stdin,
                  .rows = p->has_size ? p->size.rows : START_ROWS,

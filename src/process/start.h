@@ -34,7 +34,8 @@ struct start_params {
         struct start_shell {
             struct str name, path;
         } shell;
-    } snapshot; /* checked, not used */
+    } snapshot;
+    bool has_snapshot;
     const struct json_node *env;
     bool tty, pipe_stdin;
     bool has_tty, has_pipe_stdin;
@@ -70,6 +71,9 @@ extern const struct jsondec_struct start_size_struct;
 
 /* rows and cols must be at least 1. 0, or -EINVAL with e set. */
 MUST_CHECK int start_check_size(const struct start_size *size, struct err *e);
+
+/* Decodes an envPolicy. The result borrows from the node. 0, or -EINVAL with e set. */
+MUST_CHECK int start_env_policy(const struct json_node *v, struct env_policy *out, struct err *e);
 
 /* Decodes and checks the shape. 0, or -EINVAL with e set. */
 int start_decode(const struct json_node *params, void *out, struct err *e);
