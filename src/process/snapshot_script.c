@@ -18,7 +18,8 @@
 
 /*
  * A login shell reads no ~/.bashrc; users keep functions and aliases there. `set +o` prints the
- * options as commands. Functions may have the names of builtins.
+ * options as commands; in braces none of them changes how the others are read. Functions may have
+ * the names of builtins: then the capture fails.
  */
 static const char script_bash[] =
     "if [ -z \"${BASH_ENV-}\" ] && [ -n \"${HOME-}\" ] && [ -r \"$HOME/.bashrc\" ]; then\n"
@@ -28,9 +29,10 @@ static const char script_bash[] =
     "\\builtin shopt -p\n"
     "\\builtin declare -f\n"
     "\\builtin declare -Fx\n"
-    "\\builtin set +o\n"
     "\\builtin alias -p\n"
-    "\\builtin printf '\\0'\n" PRINT_VARIABLES;
+    "\\builtin printf '{\\n'\n"
+    "\\builtin set +o\n"
+    "\\builtin printf '}\\n\\0'\n" PRINT_VARIABLES;
 
 static const char script_zsh[] =
     "if [[ -n \"${ZDOTDIR-}\" && -r \"$ZDOTDIR/.zshrc\" ]]; then\n"
@@ -152,7 +154,7 @@ static char *script_restore(struct arena *a, enum snapshot_shell shell, int part
     for (int i = 0; r == 0 && i < parts; i++)
         r = buf_putf(&b, " " SNAPSHOT_SCRIPT_PREFIX "%d", i);
     if (r == 0)
-        r = buf_putc(&b, '\n');
+        r = buf_putz(&b, "; "); /* no line more: messages of the script name lines */
     for (int i = 0; r == 0 && i < parts; i++)
         r = buf_putf(&b, "${" SNAPSHOT_SCRIPT_PREFIX "%d}", i);
     if (r == 0)

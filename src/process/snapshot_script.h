@@ -10,7 +10,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 
-#define SNAPSHOT_SCRIPT_CAPTURE_MAX (4u << 20) /* bytes that a capture may print */
+#define SNAPSHOT_SCRIPT_CAPTURE_MAX (8u << 20) /* bytes that a capture may print */
 #define SNAPSHOT_SCRIPT_STATE_MAX (512u << 10) /* bytes of state and variables together */
 #define SNAPSHOT_SCRIPT_PART_MAX (60u << 10)   /* bytes of state in one variable */
 #define SNAPSHOT_SCRIPT_PREFIX "__EXEC_SERVER_SNAPSHOT_"
