@@ -37,11 +37,11 @@ def shorten(value):
     return f"{len(value)} {value[:20]}" if isinstance(value, str) and len(value) > 1000 else value
 
 
-def box_case(name):
+def box_case(name, slow=False):
     def register(function):
         async def run(t):
             await function(Box(t, await t.connect()))
-        return case(name)(run)
+        return case(name, slow)(run)
     return register
 
 
@@ -216,7 +216,7 @@ async def file_size(b):
     await b.ask("bytes, not characters", "two")
 
 
-@box_case("bundle")
+@box_case("bundle", slow=True)
 async def bundle(b):
     for n in range(17):
         b.t.file(f"b/{n:02}/SKILL.md", "x" * MIB)
@@ -231,7 +231,7 @@ async def bundle(b):
     await b.ask("to the byte", "c", "b")
 
 
-@box_case("traversal")
+@box_case("traversal", slow=True)
 async def traversal(b):
     for n in range(2005):
         os.makedirs(f"{b.t.dir}/dirs/{n:04}")

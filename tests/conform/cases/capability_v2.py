@@ -55,11 +55,11 @@ class Box:
         self.t.see(label, answer)
 
 
-def box_case(name, **env):
+def box_case(name, slow=False):
     def register(function):
         async def run(t):
-            await function(Box(t, **env))
-        return case(name)(run)
+            await function(Box(t))
+        return case(name, slow)(run)
     return register
 
 
@@ -346,7 +346,7 @@ async def plugin_content(b):
     await b.ask("all")
 
 
-@box_case("many-skills")
+@box_case("many-skills", slow=True)
 async def many_skills(b):
     for n in range(1990):
         b.t.file(f"{AGENTS}/{n:04}/SKILL.md", skill(f"n{n}"))
@@ -356,7 +356,7 @@ async def many_skills(b):
     b.t.see("skills", [len(answer["skills"]), answer["skills"][-1], answer["warnings"]])
 
 
-@box_case("many-bytes")
+@box_case("many-bytes", slow=True)
 async def many_bytes(b):
     for n in range(10):
         b.t.file(f"{AGENTS}/{n:04}/SKILL.md", skill(f"n{n}", "x" * 900_000))
@@ -364,7 +364,7 @@ async def many_bytes(b):
     b.t.see("skills", [[s["name"] for s in answer["skills"]], answer["warnings"]])
 
 
-@box_case("many-plugins")
+@box_case("many-plugins", slow=True)
 async def many_plugins(b):
     for n in range(520):
         b.t.file(f"{CACHE}/m/p{n:04}/1/{MANIFEST}", "{}")

@@ -18,11 +18,6 @@ METHODS = [
 ]
 
 # Methods of later parts of the server.
-LATER = [
-    ("capabilities/discoverV2", {"cwd": "file:///tmp"}),
-    ("capabilityRoots/discoverV1", {"roots": []}),
-]
-
 BAD_PARAMS = [
     ("process/start", {}), ("process/read", {}), ("process/write", {}), ("process/signal", {}),
     ("process/terminate", {}), ("process/terminate", ABSENT), ("environment/info", {"x": 1}),
@@ -47,15 +42,6 @@ async def before_initialized(t):
         t.see(method, await c.call(method, params))
     for i, (method, params) in enumerate(BAD_PARAMS):
         t.see(f"bad params {i} {method}", await c.call(method, params))
-
-
-@case("later-methods")
-async def later_methods(t):
-    c = await t.open()
-    for method, params in LATER:
-        t.see(f"before {method}", await c.call(method, params))
-    await c.hello()
-    t.see("after", await c.call(*LATER[1]))
 
 
 @case("initialized-first")
