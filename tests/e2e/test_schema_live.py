@@ -163,6 +163,17 @@ class Play:
         self.client.wait_closed(process)
         self.client.wait(lambda: "network/policyDecision" in self.witness.notifications, "verdict")
 
+    def capabilities(self, place):
+        at = place / "root" / "s"
+        (at / "agents").mkdir(parents=True)
+        (at / "SKILL.md").write_text("---\nname: n\ndescription: d\n---\n")
+        (at / "agents" / "openai.yaml").write_text("policy: {}\n")
+        (place / "root" / ".codex-plugin").mkdir()
+        (place / "root" / ".codex-plugin" / "plugin.json").write_text("{}")
+        roots = [{"id": "r", "path": uri(place / "root")}, {"id": "n", "path": uri(place / "none")}]
+        self.client.call("capabilityRoots/discoverV1", {"roots": roots})
+        self.client.call("capabilities/discoverV2", {"cwd": uri(place)})
+
     def web(self):
         origin = Origin(lambda x: x.answer(body=b"text"))
         _, body = stream(self.client, origin.url)
@@ -328,6 +339,10 @@ def requests(place, closed, session):
         ("fs/unwatch", {"watchId": "w"}),
         ("environmentConfig/read", {"cwd": uri(place), "configPaths": [["a", "b"]],
                                     "requirementsPaths": [["c"], ["d"]]}),
+        ("capabilityRoots/discoverV1", {"roots": [{"id": "r", "path": uri(place), "sandbox": {
+            "permissions": {"type": "disabled"}}}]}),
+        ("capabilities/discoverV2", {"cwd": uri(place), "sandbox": {
+            "permissions": {"type": "disabled"}}}),
         *([("http/request", {
             "method": "POST", "url": "http://127.0.0.1:1/", "requestId": "r", "timeoutMs": 100000,
             "headers": [{"name": "a", "value": "b", "valueEnvVar": "HOME"}],

@@ -168,7 +168,7 @@ class Place:
     def params(self, command, entries, at="ws", env=None, tty=False, sandbox=None, **options):
         """Parameters of a start in the directory `at`; other options go into the sandbox object."""
         start = {k: options.pop(k) for k in ("pipeStdin", "arg0", "enforceManagedNetwork",
-                                             "managedNetwork") if k in options}
+                                             "managedNetwork", "shellSnapshot") if k in options}
         if sandbox is None:
             sandbox = self.sandbox(*entries, **options)
         return self.client.start_params(
