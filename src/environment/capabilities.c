@@ -91,7 +91,7 @@ struct manifest {
     struct str name, display;
 };
 
-/* A member that is a text, or missing; `null` may stand for missing. False: it is something else. */
+/* A member that is a text, or missing; `null` may stand for that. False: it is another thing. */
 static bool manifest_text(struct arena *a, const struct json_node *object, const char *key,
                           bool nullable, struct str *out) {
     const struct json_node *v = json_get(object, key);

@@ -484,7 +484,7 @@ static int scan_declarations(struct scan *s) {
     const struct json_node *mcp = object ? json_get(root, "mcpServers") : NULL;
     const struct json_node *apps = object ? json_get(root, "apps") : NULL;
     bool inline_mcp = mcp != NULL && mcp->type == JSON_OBJECT;
-    struct discover_path mcp_path, apps_path;
+    struct discover_path mcp_path = s->root, apps_path = s->root;
     if (r != -ENOMEM)
         r = scan_declared(s, mcp, "mcpServers", ".mcp.json", &mcp_path);
     if (r == 0)

@@ -74,8 +74,8 @@ void discover_reset(struct discovery *d);
 void discover_fini(struct discovery *d);
 
 /*
- * Reads a file of at most `max` bytes into the arena, for `discover_root` and its like. 0; 1; -ENOENT:
- * there is none, or it is no regular file; other -errno with e set.
+ * Reads a file of at most `max` bytes into the arena. 0; 1; -ENOENT: there is none, or it is no
+ * regular file; other -errno with e set.
  */
 MUST_CHECK int discover_read(const struct discover_source *s, struct arena *a, const char *path,
                              size_t max, struct str *text, struct err *e);

@@ -208,7 +208,7 @@ static bool skill_find_front(struct str text, struct str *front) {
 
 /* The texts as they stand. */
 static int skill_decode_front(struct arena *a, struct str front, struct skill_front *out) {
-    const struct yaml_node *root, *name, *description, *metadata, *brief;
+    const struct yaml_node *root, *name, *description, *metadata, *brief = NULL;
     int r = yaml_parse(a, front, &root);
     if (r == 0 && (root == NULL || root->type != YAML_MAPPING))
         r = -EINVAL;

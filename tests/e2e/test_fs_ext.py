@@ -16,7 +16,8 @@ from harness.ws import Closed
 
 SEED = int(os.environ.get("E2E_SEED", "4"))
 LIMIT = 512 * MIB
-ALWAYS = ["fsWatchMissing", "environmentConfigRead", "fileWriteStreaming", "fsRename",
+ALWAYS = ["fsWatchMissing", "environmentConfigRead", "capabilityDiscoveryV2", "shellSnapshotV2",
+          "fileWriteStreaming", "fsRename",
           "fsSetPermissions", "fsMetadataMode",
           "fsWatch", "fsAtomicWrite", "fsReadMaxBytes", "fsOpenUpdate", "fsTimes",
           "fsLinks"]

@@ -163,10 +163,3 @@ def test_early_initialized_keeps_the_connection(fresh):
 def test_initialized_as_a_request(fresh):
     fresh.initialize()
     assert fresh.error("initialized", {})[0] == -32601
-
-
-@pytest.mark.parametrize("method", [
-    "capabilities/discoverV2", "capabilityRoots/discoverV1"])
-def test_methods_not_served_yet(client, method):
-    assert client.error(method, {}) == (
-        -32601, f"exec-server stub does not implement `{method}` yet")

@@ -196,6 +196,7 @@ def play(shared, tmp_path_factory):
     made.files()
     made.environment(made.place)
     made.network()
+    made.capabilities(made.place)
     if available():
         made.web()
     yield made

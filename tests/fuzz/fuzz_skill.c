@@ -1,6 +1,7 @@
 /*
- * A skill: its SKILL.md and agents/openai.yaml, cut apart by a line "%%". Names and texts of one that
- * is accepted keep the promised limits, and the metadata are JSON. Both go through the YAML reader.
+ * A skill: its SKILL.md and agents/openai.yaml, cut apart by a line "%%". Names and texts of one
+ * that is accepted keep the promised limits, and the metadata are JSON. Both go through the YAML
+ * reader.
  */
 #include "environment/skill.h"
 
