@@ -27,6 +27,7 @@ NAMES = {
     "inner.example": ["10.1.2.3"], "meta.example": ["169.254.169.254"],
     "mixed.example": [PUBLIC, "127.0.0.1"], "mapped.example": ["::ffff:127.0.0.1"],
     "nat.example": ["64:ff9b::7f00:1"], "xn--bcher-kva.example": [EVIL],
+    "front.example": [EVIL],
     "2130706433.example": ["127.0.0.1"], "rebind.example": None, "alias.example": "evil.example",
 }
 
