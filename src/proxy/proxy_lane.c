@@ -56,8 +56,8 @@ static enum lane_sort lane_sort_text(struct str s) {
     s.n -= skip;
     while (at < s.n && lane_is_method(s.p[at], at == 0))
         at++;
-    if (at == s.n)
-        return at > PROXY_HEAD_METHOD_MAX ? LANE_RAW : LANE_MORE;
+    if (at == s.n) /* however long: a server may take it for a method */
+        return at > LANE_LINE_MAX ? LANE_BAD : LANE_MORE;
     if (at == 0 || (s.p[at] != ' ' && s.p[at] != '\t'))
         return LANE_RAW;
     const char *end = memchr(s.p, '\n', s.n);
