@@ -102,12 +102,11 @@ static int fetch_wait(struct fetch *f) {
 
 static int fetch_round(struct fetch *f) {
     int r = fetch_perform(f);
-    if (r == 0)
-        r = outbox_flush(&f->out, f->sock);
-    if (r == 0 && !outbox_is_full(&f->out))
-        transfer_resume(&f->transfers);
-    if (r == 0)
-        r = outbox_flush(&f->out, f->sock);
+    /* Nothing may stay paused when the outbox is empty: no event would follow. */
+    for (bool again = true; r == 0 && again;) {
+        r = outbox_flush(&f->out);
+        again = r == 0 && !outbox_is_full(&f->out) && transfer_resume(&f->transfers);
+    }
     if (r == 0)
         r = fetch_wait(f);
     return r > 0 ? fetch_read(f) : r;
@@ -125,7 +124,7 @@ static int fetch_shrink_stacks(void) {
 }
 
 int fetch_run(int sock) {
-    struct fetch f = {.sock = sock, .out = OUTBOX_INIT};
+    struct fetch f = {.sock = sock, .out = OUTBOX_INIT(sock)};
     const char *paths[2] = {NULL, NULL};
     http_wire_init(&f.in);
     list_init(&f.transfers.all);

@@ -199,14 +199,17 @@ void transfer_done(struct transfer *t, CURLcode result) {
     }
 }
 
-void transfer_resume(struct transfer_host *h) {
+bool transfer_resume(struct transfer_host *h) {
+    bool any = false;
     list_for_each(n, &h->all) {
         struct transfer *t = list_entry(n, struct transfer, node);
         if (outbox_is_full(h->out))
-            return;
+            break;
         if (!t->paused)
             continue;
+        any = true;
         t->paused = false;
         (void)!curl_easy_pause(t->easy, CURLPAUSE_CONT); /* a failure ends the transfer */
     }
+    return any;
 }
