@@ -86,12 +86,12 @@ def family(pid):
 
 
 def cpu(pids):
-    """Seconds of all of them, so far."""
+    """Seconds of all of them so far, and of their children that have ended."""
     total = 0
     for pid in pids:
         with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="ascii") as f:
             fields = f.read().rpartition(")")[2].split()
-            total += int(fields[11]) + int(fields[12])
+            total += sum(int(n) for n in fields[11:15])
     return total / os.sysconf("SC_CLK_TCK")
 
 
