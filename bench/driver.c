@@ -49,6 +49,8 @@ static const struct {
     {"list", measure_list, 1},
     {"copy", measure_copy, 1},
     {"attack", measure_attack, 1},
+    {"request", measure_request, 1},
+    {"stream", measure_stream, 1},
     {"startup", measure_startup, 0},
     {"program", measure_program, 0},
     {"key", measure_key, 0},

@@ -15,6 +15,7 @@ import clients
 import filesets
 import hostile
 import sandboxes
+import webs
 from rounds import Patience, Rounds
 from servers import BenchError, running
 
@@ -54,6 +55,12 @@ FIGURES = {
     "startup_p99": Figure("exec to the printed URL, p99", "us"),
     "connection": Figure("memory per idle connection", "kB", limit=16),
     "process_memory": Figure("memory per running process", "kB"),
+    "http_p50": Figure("http/request of 100 bytes, p50", "us", times=3),
+    "http_p99": Figure("http/request of 100 bytes, p99", "us"),
+    "http_cpu": Figure("  CPU per request, server and HTTP program", "us"),
+    "http_rate": Figure("1 GiB streamed by http/request", "MB/s", times=1.2, more_is_better=True),
+    "http_stream_cpu": Figure("  CPU per GB, server and HTTP program", "s", times=2),
+    "http_memory": Figure("  most memory of both", "MB", limit=40),
     "status_p50": Figure("environment/status, two CPUs, p50", "us"),
     "status_p99": Figure("environment/status, two CPUs, p99", "us"),
     "status_cpu": Figure("  server CPU per request", "us"),
@@ -493,6 +500,9 @@ class Bench:
         if any(c.name == "ours" for c in self.candidates):
             clients.Clients(self).run()
 
+    def http(self):
+        webs.run(self)
+
     def hostile(self):
         """A client that did nothing wrong, beside one that does its worst; ours alone."""
         ours = [c for c in self.candidates if c.name == "ours"]
@@ -552,6 +562,7 @@ GROUPS = {
                "client_key_p99", "client_cat", "client_up", "client_down", "client_tree_up",
                "client_tree_down", "client_far_up", "client_far_down", "client_call_p50",
                "client_idle", "client_copy_memory", "client_library_size", "client_program_size"),
+    "http": ("http_p50", "http_p99", "http_cpu", "http_rate", "http_stream_cpu", "http_memory"),
     "hostile": tuple(f"hostile_{name}_{what}_p99"
                      for name in hostile.ATTACKS for what in ("status", "echo")),
 }

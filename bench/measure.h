@@ -92,6 +92,10 @@ void measure_copy(const struct measure_options *o);
 // it answers.
 void measure_attack(const struct measure_options *o);
 
+// http/request of the URL `path`, one at a time; and streamed once, a body of `bytes`.
+void measure_request(const struct measure_options *o);
+void measure_stream(const struct measure_options *o);
+
 // Start of `command` until it has printed a line, `count` times.
 void measure_startup(const struct measure_options *o);
 

@@ -5,9 +5,11 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 
 #define FETCH_CONNECTIONS_MAX 16L /* idle connections kept for reuse */
 #define FETCH_WAIT_MS 3600000     /* at most; curl has timers of its own */
+#define FETCH_STACK (512u << 10)  /* bytes: each transfer may have a thread that looks up its name */
 
 struct fetch {
     int sock;
@@ -100,25 +102,35 @@ static int fetch_wait(struct fetch *f) {
 
 static int fetch_round(struct fetch *f) {
     int r = fetch_perform(f);
-    if (r == 0)
-        r = outbox_flush(&f->out, f->sock);
-    if (r == 0 && !outbox_is_full(&f->out))
-        transfer_resume(&f->transfers);
-    if (r == 0)
-        r = outbox_flush(&f->out, f->sock);
+    /* Nothing may stay paused when the outbox is empty: no event would follow. */
+    for (bool again = true; r == 0 && again;) {
+        r = outbox_flush(&f->out);
+        again = r == 0 && !outbox_is_full(&f->out) && transfer_resume(&f->transfers);
+    }
     if (r == 0)
         r = fetch_wait(f);
     return r > 0 ? fetch_read(f) : r;
 }
 
+/* The stacks of all threads must fit the memory that the program may have. */
+static int fetch_shrink_stacks(void) {
+    pthread_attr_t a;
+    if (pthread_attr_init(&a) != 0)
+        return -ENOMEM;
+    int r = pthread_attr_setstacksize(&a, FETCH_STACK);
+    r = r == 0 ? pthread_setattr_default_np(&a) : r;
+    pthread_attr_destroy(&a);
+    return -r;
+}
+
 int fetch_run(int sock) {
-    struct fetch f = {.sock = sock, .out = OUTBOX_INIT};
+    struct fetch f = {.sock = sock, .out = OUTBOX_INIT(sock)};
     const char *paths[2] = {NULL, NULL};
     http_wire_init(&f.in);
     list_init(&f.transfers.all);
     f.transfers.out = &f.out;
     f.transfers.trust = &f.trust;
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+    if (fetch_shrink_stacks() < 0 || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return 1;
     trust_init(&f.trust);
     f.transfers.multi = curl_multi_init();

@@ -125,8 +125,7 @@ static void message_drop_body(struct message *m) {
     static const char *const names[] = {"content-type", "content-length", "content-encoding",
                                         "transfer-encoding"};
     message_drop(m, names, ARRAY_LEN(names));
-    buf_fini(&m->body);
-    m->body_want = 0;
+    m->body.len = m->body_want = 0; /* its memory stays: curl may be sending from it */
 }
 
 /* Sets a field, in the place of an old one. */

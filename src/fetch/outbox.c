@@ -43,11 +43,13 @@ void outbox_data(struct outbox *o, uint32_t id, struct str bytes) {
         o->tail = start;
         o->tail_id = id;
     }
+    if (outbox_pending(o) >= HTTP_WIRE_DATA_MAX) /* while it is in the cache; faults show later */
+        (void)!outbox_flush(o);
 }
 
-int outbox_flush(struct outbox *o, int fd) {
+int outbox_flush(struct outbox *o) {
     while (outbox_pending(o) > 0) {
-        ssize_t n = send(fd, o->b.p + o->at, outbox_pending(o), MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t n = send(o->fd, o->b.p + o->at, outbox_pending(o), MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)

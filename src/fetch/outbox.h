@@ -13,6 +13,7 @@
 #define OUTBOX_MAX (512u << 20)  /* bytes: OUTBOX_FULL and the heads of all transfers */
 
 struct outbox {
+    int fd; /* the non-blocking socket to the server; borrowed */
     struct buf b;
     size_t at;   /* bytes of it that were sent */
     size_t tail; /* in b: the last frame, if it is DATA and may grow; else SIZE_MAX */
@@ -20,7 +21,8 @@ struct outbox {
     bool failed; /* out of memory: the stream is broken */
 };
 
-#define OUTBOX_INIT ((struct outbox){.b = BUF_INIT(OUTBOX_MAX), .tail = SIZE_MAX})
+#define OUTBOX_INIT(sock)                                                                          \
+    ((struct outbox){.fd = (sock), .b = BUF_INIT(OUTBOX_MAX), .tail = SIZE_MAX})
 
 static inline size_t outbox_pending(const struct outbox *o) {
     return o->b.len - o->at;
@@ -31,10 +33,10 @@ static inline bool outbox_is_full(const struct outbox *o) {
 
 void outbox_hello(struct outbox *o, struct str version);
 void outbox_headers(struct outbox *o, uint32_t id, const struct http_wire_headers *h);
-/* Bytes of one request that follow each other share frames. */
+/* Bytes of one request that follow each other share frames. Sends when a frame is full. */
 void outbox_data(struct outbox *o, uint32_t id, struct str bytes);
 /* `reason` NULL: it went well. */
 void outbox_end(struct outbox *o, uint32_t id, const char *reason);
 
-/* Sends what the non-blocking socket takes. 0 or -errno. */
-MUST_CHECK int outbox_flush(struct outbox *o, int fd);
+/* Sends what the socket takes. 0 or -errno. */
+MUST_CHECK int outbox_flush(struct outbox *o);

@@ -119,6 +119,9 @@ static size_t transfer_on_data(char *p, size_t size, size_t n, void *user) {
 static CURLcode transfer_set_connection(struct transfer *t) {
     SET(CURLOPT_PROTOCOLS_STR, "http,https");
     SET(CURLOPT_NOSIGNAL, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075700
+    SET(CURLOPT_QUICK_EXIT, 1L); /* the end of a transfer does not wait for its name server */
+#endif
     SET(CURLOPT_CONNECTTIMEOUT, (long)INT_MAX / 1000);
     SET(CURLOPT_BUFFERSIZE, TRANSFER_READ);
     SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
@@ -196,14 +199,17 @@ void transfer_done(struct transfer *t, CURLcode result) {
     }
 }
 
-void transfer_resume(struct transfer_host *h) {
+bool transfer_resume(struct transfer_host *h) {
+    bool any = false;
     list_for_each(n, &h->all) {
         struct transfer *t = list_entry(n, struct transfer, node);
         if (outbox_is_full(h->out))
-            return;
+            break;
         if (!t->paused)
             continue;
+        any = true;
         t->paused = false;
         (void)!curl_easy_pause(t->easy, CURLPAUSE_CONT); /* a failure ends the transfer */
     }
+    return any;
 }

@@ -58,5 +58,5 @@ void transfer_begin(struct transfer *t);
 /* curl is done with it: follows a redirect, or tells the end and frees it. */
 void transfer_done(struct transfer *t, CURLcode result);
 
-/* Goes on with all that paused, while the outbox has room. */
-void transfer_resume(struct transfer_host *h);
+/* Goes on with those that paused, while the outbox has room. Whether there was one. */
+bool transfer_resume(struct transfer_host *h);

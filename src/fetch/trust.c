@@ -1,6 +1,7 @@
 #include "fetch/trust.h"
 
 #include "base/err.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,9 +11,9 @@
     "If you set CODEX_CA_CERTIFICATE or SSL_CERT_FILE, ensure it points to a PEM file "            \
     "containing one or more CERTIFICATE blocks, or unset it to use system roots."
 
-/* Appends a file. 0 or -errno. */
+/* Appends a file; a FIFO is like an empty one. 0 or -errno. */
 static int trust_read(struct buf *b, const char *path) {
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
         return -errno;
     for (;;) {
@@ -49,6 +50,8 @@ static void trust_fail(struct trust *t, const char *verb, const char *path, cons
     if (asprintf(&t->fault, "Failed to %s CA certificate%s %s selected by %s: %s. " TRUST_HINT,
                  verb, strcmp(verb, "read") == 0 ? " file" : "s from", path, variable, why) < 0)
         t->fault = NULL;
+    else
+        utf8_mend(t->fault, strlen(t->fault)); /* a path has any bytes */
 }
 
 void trust_init(struct trust *t) {

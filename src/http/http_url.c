@@ -70,8 +70,8 @@ static struct str url_take_until(struct str *in, const char *stops) {
     while (n < in->n && (in->p[n] == '\0' || strchr(stops, in->p[n]) == NULL))
         n++;
     struct str part = {in->p, n};
-    in->p += n;
-    in->n -= n;
+    if (n > 0) /* else there may be no text at all */
+        *in = (struct str){in->p + n, in->n - n};
     return part;
 }
 

@@ -16,7 +16,7 @@ void proxy_host_init(struct proxy_host *h, struct loop *loop, const struct proxy
     *h = (struct proxy_host){.loop = loop, .ops = ops};
     if (resolver != NULL)
         h->resolver = *resolver;
-    list_init(&h->open);
+    list_init(&h->all);
     list_init(&h->ended);
 }
 
@@ -31,8 +31,10 @@ bool proxy_host_guards(const struct proxy_host *h, const struct sock_addr *a) {
         return false;
     if (port == h->own_port)
         return true;
-    list_for_each(n, &h->open) {
+    list_for_each(n, &h->all) {
         const struct proxy *p = list_entry(n, struct proxy, node);
+        if (!p->outer)
+            continue;
         if (port == p->ports[0].port || port == p->ports[1].port)
             return true;
     }
@@ -40,13 +42,15 @@ bool proxy_host_guards(const struct proxy_host *h, const struct sock_addr *a) {
 }
 
 static void proxy_on_listener(struct loop_io *io, uint32_t events);
+static void proxy_on_resume(struct loop_timer *t);
 
 void proxy_init(struct proxy *p, struct proxy_host *h, struct proxy_config *config) {
     *p = (struct proxy){.host = h, .config = *config};
     *config = PROXY_CONFIG_INIT;
     resolve_init(&p->resolve, h->loop, &h->resolver);
-    list_init(&p->node);
+    list_append(&h->all, &p->node);
     list_init(&p->conns);
+    p->resume.fn = proxy_on_resume;
     for (int i = 0; i < PROXY_LISTENERS; i++)
         p->ports[i] = (struct proxy_port){.io = {.fd = -1, .fn = proxy_on_listener},
                                           .socks = i == PROXY_LISTEN_SOCKS,
@@ -69,10 +73,7 @@ int proxy_listen(struct proxy *p) {
     int r = proxy_open(&p->ports[PROXY_LISTEN_HTTP], p->host->loop);
     if (r == 0 && p->config.socks)
         r = proxy_open(&p->ports[PROXY_LISTEN_SOCKS], p->host->loop);
-    if (r == 0) {
-        p->outer = true;
-        list_append(&p->host->open, &p->node);
-    }
+    p->outer = r == 0;
     return r;
 }
 
@@ -113,9 +114,9 @@ uint16_t proxy_port(const struct proxy *p, enum proxy_listener l) {
     return p->ports[l].port;
 }
 
-/* Watches the listeners unless too many connections are open. */
+/* Watches the listeners unless too many connections or descriptors are open. */
 void proxy_conn_changed(struct proxy *p) {
-    bool full = p->count >= PROXY_CONNS_MAX;
+    bool full = p->count >= PROXY_CONNS_MAX || p->starved;
     if (full == p->paused)
         return;
     p->paused = full;
@@ -123,6 +124,34 @@ void proxy_conn_changed(struct proxy *p) {
         if (p->ports[i].io.fd >= 0)
             loop_io_want(p->host->loop, &p->ports[i].io, full ? 0 : EPOLLIN);
     }
+}
+
+/* Makes room for one more connection of p. False: no process has more of them. */
+static bool proxy_make_room(struct proxy *p) {
+    struct proxy *most = p;
+    if (p->host->conns < PROXY_HOST_CONNS_MAX)
+        return true;
+    list_for_each(n, &p->host->all) {
+        struct proxy *other = list_entry(n, struct proxy, node);
+        most = other->count > most->count ? other : most;
+    }
+    if (most->count <= p->count + 1)
+        return false;
+    proxy_conn_drop(most->conns.prev);
+    return true;
+}
+
+static void proxy_on_resume(struct loop_timer *t) {
+    struct proxy *p = container_of(t, struct proxy, resume);
+    p->starved = false;
+    proxy_conn_changed(p);
+}
+
+/* The listener would be reported again and again. */
+static void proxy_starve(struct proxy *p, int error) {
+    if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM)
+        return;
+    p->starved = loop_timer_set(p->host->loop, &p->resume, loop_ms(PROXY_PAUSE_MS)) == 0;
 }
 
 static void proxy_on_listener(struct loop_io *io, uint32_t events) {
@@ -134,9 +163,11 @@ static void proxy_on_listener(struct loop_io *io, uint32_t events) {
         socklen_t n = sizeof from;
         memset(&from, 0, sizeof from);
         int fd = accept4(io->fd, &from.u.sa, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0)
+        if (fd < 0) {
+            proxy_starve(p, errno);
             break;
-        if (p->host->conns >= PROXY_HOST_CONNS_MAX) {
+        }
+        if (!proxy_make_room(p)) {
             log_warn("too many connections to proxies: one is closed");
             close(fd);
             continue;
@@ -153,6 +184,7 @@ void proxy_fini(struct proxy *p) {
         loop_io_del(p->host->loop, &p->ports[i].io);
         util_close_fd(&p->ports[i].io.fd);
     }
+    loop_timer_del(p->host->loop, &p->resume);
     list_for_each(n, &p->conns) proxy_conn_drop(n);
     list_remove(&p->node);
     resolve_fini(&p->resolve);

@@ -12,7 +12,8 @@
  * looked at only as far as it names a host (proxy_lane.h).
  *
  * Maxima: PROXY_CONNS_MAX connections of one process, more wait in the listener's queue;
- * PROXY_HOST_CONNS_MAX of all, more are closed. A connection has PROXY_HEAD_MAX bytes of a head
+ * PROXY_HOST_CONNS_MAX of all: then a new one takes the place of the newest one of the process that
+ * has most, unless its own process has as many. A connection has PROXY_HEAD_MAX bytes of a head
  * and PROXY_RELAY bytes each way; a side that does not read stalls the other.
  */
 
@@ -26,6 +27,7 @@
 #define PROXY_HEAD_MS 30000  /* for a request to arrive */
 #define PROXY_DIAL_MS 30000  /* for names and connection */
 #define PROXY_LINGER_MS 5000 /* for a client to take an answer */
+#define PROXY_PAUSE_MS 100   /* when descriptors have run out */
 
 struct proxy;
 
@@ -64,7 +66,7 @@ struct proxy_host {
     const struct proxy_ops *ops;
     struct resolve_options resolver;
     uint16_t own_port; /* TCP port that the server itself listens on; 0: none */
-    struct list open;  /* struct proxy with listeners on this host's loopback */
+    struct list all;   /* struct proxy */
     struct list ended; /* struct proxy_conn to be freed */
     size_t conns;      /* of all proxies */
 };
@@ -75,7 +77,7 @@ struct proxy {
     struct proxy_host *host;
     struct proxy_config config; /* owned */
     struct resolve resolve;
-    struct list node; /* in host->open */
+    struct list node; /* in host->all */
     struct proxy_port {
         struct loop_io io; /* fd -1: none */
         uint16_t port;     /* as the command sees it; 0: none */
@@ -83,7 +85,9 @@ struct proxy {
         struct proxy *proxy;
     } ports[PROXY_LISTENERS];
     bool outer;        /* the listeners are on this host's loopback */
-    bool paused;       /* PROXY_CONNS_MAX are open */
+    bool paused;       /* nobody watches the listeners */
+    bool starved;      /* accept() failed: descriptors have run out */
+    struct loop_timer resume;
     struct list conns; /* struct proxy_conn */
     size_t count;
     void *user; /* the owner's */

@@ -228,11 +228,16 @@ void proxy_conn_answer(struct proxy_question *q, enum proxy_answer answer, const
 static bool conn_on_address(struct dial *d, const struct sock_addr *a) {
     struct proxy_conn *c = container_of(d, struct proxy_conn, dial);
     const struct resolve_request *q = &d->request;
+    const struct proxy_config *config = &c->proxy->config;
+    struct proxy_name host;
     (void)a;
-    for (size_t i = 0; i < q->n && !c->local; i++)
+    for (size_t i = 0; i < q->n && !c->local && !c->aliased; i++) {
+        proxy_name_of(&q->addr[i], &host);
         c->local = proxy_host_guards(c->host, &q->addr[i]) ||
-                   !proxy_judge_address(&c->proxy->config, &c->name, &q->addr[i]);
-    return !c->local;
+                   !proxy_judge_address(config, &c->name, &q->addr[i]);
+        c->aliased = !c->name.is_address && proxy_rules_match(&config->rules, PROXY_DENY, &host);
+    }
+    return !c->local && !c->aliased;
 }
 
 static void conn_begin_relay(struct proxy_conn *c) {
@@ -484,7 +489,9 @@ static void conn_relay(struct proxy_conn *c) {
         conn_betrayed(c);
         return;
     }
-    bool cut = c->client_ended && c->lane.kind == PROXY_LANE_BODY; /* within its body */
+    bool cut = c->client_ended && (c->lane.kind == PROXY_LANE_BODY || /* within its body, or head */
+                                   (c->in.len > 0 && c->up.len == 0 &&
+                                    proxy_lane_wants_more(&c->lane)));
     bool ok = r == 0 && !cut && conn_send(c->server.fd, &c->up);
     if (ok && c->protocol == PROXY_HTTP && !c->answered && c->from.len > 0 &&
         !conn_take_answer(c)) {

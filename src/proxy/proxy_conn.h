@@ -26,7 +26,7 @@ struct proxy_conn {
     enum proxy_protocol protocol;
     bool socks;                  /* it came to the SOCKS5 listener */
     bool asked, override, local; /* the client was asked; allowed it; an address is refused */
-    bool aliased;                /* its name is an alias of a denied one */
+    bool aliased;                /* its name is an alias of a denied one, or has a denied address */
     bool answered;               /* PROXY_HTTP: the head of the answer has passed */
     bool client_ended, server_ended, client_told, server_told; /* ends seen, and passed on */
     struct loop_io client, server;

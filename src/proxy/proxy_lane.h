@@ -40,5 +40,10 @@ struct proxy_lane {
 MUST_CHECK int proxy_lane_move(struct proxy_lane *l, const struct proxy_config *c,
                                const struct proxy_name *host, struct buf *in, struct buf *up);
 
+/* Whether what is left waits for more bytes of the client to be looked at. */
+static inline bool proxy_lane_wants_more(const struct proxy_lane *l) {
+    return l->kind == PROXY_LANE_SNIFF || l->kind == PROXY_LANE_HTTP;
+}
+
 /* The server sent these bytes. */
 void proxy_lane_heard(struct proxy_lane *l, struct str bytes);

@@ -11,11 +11,9 @@ static int name_address(struct str text, struct proxy_name *out) {
     const char *scope = memchr(text.p, '%', text.n); /* a scope names an interface of this host */
     if (scope != NULL || sock_addr_parse(text, 0, &out->address) < 0)
         return -EINVAL;
-    const struct sock_addr *a = &out->address;
-    bool v6 = a->u.sa.sa_family == AF_INET6;
-    const void *bytes = v6 ? (const void *)&a->u.in6.sin6_addr : &a->u.in.sin_addr;
-    out->is_address = true;
-    return inet_ntop(a->u.sa.sa_family, bytes, out->text, sizeof out->text) ? 0 : -EINVAL;
+    struct sock_addr a = out->address;
+    proxy_name_of(&a, out);
+    return 0;
 }
 
 int proxy_name_parse(struct str text, struct proxy_name *out) {
@@ -42,6 +40,17 @@ int proxy_name_parse(struct str text, struct proxy_name *out) {
     if (name_address(plain, &again) == 0)
         *out = again;
     return 0;
+}
+
+void proxy_name_of(const struct sock_addr *a, struct proxy_name *out) {
+    bool v6 = a->u.sa.sa_family == AF_INET6;
+    const void *bytes = v6 ? (const void *)&a->u.in6.sin6_addr : &a->u.in.sin_addr;
+    *out = (struct proxy_name){.is_address = true, .address = *a};
+    inet_ntop(a->u.sa.sa_family, bytes, out->text, sizeof out->text);
+    if (v6)
+        out->address.u.in6.sin6_port = 0;
+    else
+        out->address.u.in.sin_port = 0;
 }
 
 /* A decimal port at the end of `text`. 0 or -EINVAL. */

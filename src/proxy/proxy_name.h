@@ -16,6 +16,9 @@ struct proxy_name {
  * Refuses what names have no use for: blanks, '%', '@', '/', controls, bytes beyond ASCII. */
 MUST_CHECK int proxy_name_parse(struct str text, struct proxy_name *out);
 
+/* The host that is an address. */
+void proxy_name_of(const struct sock_addr *a, struct proxy_name *out);
+
 /*
  * Reads HOST[:PORT], with brackets around an IPv6 address. `port` keeps its value if there is none.
  * 0 or -EINVAL; user info is -EINVAL too.

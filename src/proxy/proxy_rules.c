@@ -61,10 +61,10 @@ static int rules_check(struct str given, struct str bare, enum proxy_list list, 
     if (memmem(bare.p, bare.n, "***", 3) != NULL)
         return rules_refuse(e, "unsupported repeated wildcard: ", given);
     if (list == PROXY_DENY && every)
-        return err_set(e, ERR_INVALID_PARAMS,
-                       RULES_CONFIG "invalid value for network.denied_domains: * (allowed exact "
-                                    "hosts or scoped wildcards like *.example.com or "
-                                    "**.example.com)");
+        return err_about(e, ERR_INVALID_PARAMS,
+                         RULES_CONFIG "invalid value for network.denied_domains: ", given,
+                         " (allowed exact hosts or scoped wildcards like *.example.com or "
+                         "**.example.com)");
     return 0;
 }
 

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#define PROGRAM_SOCKET (1 << 20) /* bytes on their way from the program */
+
 /* -- life -- */
 
 static void program_free(struct web_program *p) {
@@ -149,13 +151,19 @@ void web_program_resume(struct web_program *p) {
     loop_defer(p->host->loop, &p->read_task);
 }
 
+/* What the socket takes now needs no wait for it; a fault shows when it is reported. */
+static void program_push(struct web_program *p) {
+    (void)!sendq_flush(&p->out, p->io.fd);
+    program_want(p);
+}
+
 int web_program_send(struct web_program *p, struct str frames) {
     char *dst = sendq_reserve(&p->out, frames.n);
     if (dst == NULL)
         return -ENOMEM;
     memcpy(dst, frames.p, frames.n);
     sendq_commit(&p->out, frames.n);
-    program_want(p);
+    program_push(p);
     return 0;
 }
 
@@ -171,7 +179,7 @@ int web_program_send_body(struct web_program *p, uint32_t id, struct str body) {
         body.p += n;
         body.n -= n;
     }
-    program_want(p);
+    program_push(p);
     return 0;
 }
 
@@ -223,6 +231,8 @@ static int program_begin(struct web_program *p) {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return -errno;
     _cleanup_close_ int theirs = pair[1];
+    const int room = PROGRAM_SOCKET;
+    (void)!setsockopt(theirs, SOL_SOCKET, SO_SNDBUF, &room, sizeof room); /* as far as it may */
     p->io.fd = pair[0];
     int r = fcntl(p->io.fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
     if (r == 0)

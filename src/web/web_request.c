@@ -184,7 +184,7 @@ static int request_collect(struct web_request *q, struct str data) {
 }
 
 int web_request_data(struct web_request *q, struct str payload) {
-    if (!q->headed || payload.n == 0 || payload.n > HTTP_WIRE_DATA_MAX)
+    if (!q->headed || q->ended || payload.n == 0 || payload.n > HTTP_WIRE_DATA_MAX)
         return -EPROTO;
     if (!q->stream)
         return request_collect(q, payload);

@@ -1,6 +1,9 @@
 """http/request: what is sent, what is answered, redirects, failures, limits. No network but
 loopback, and a server that does what each test says."""
 
+import socket
+import threading
+
 import pytest
 
 from harness.fleet import Fleet
@@ -276,6 +279,45 @@ def test_a_redirect_does_not_wait_for_its_body(ask, origins):
             return not x.ended()
         return x.answer(body=b"here")
     assert body_of(ask(origins(handle).url + "/from")) == b"here"
+
+
+class Early:
+    """Answers a POST with a redirect before it has read the body; then reads it, or does not."""
+
+    def __init__(self, reads):
+        self.reads, self.seen = reads, []
+        self.sock = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.sock.getsockname()[1]}"
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        held = []
+        while True:
+            try:
+                sock = self.sock.accept()[0]
+                held.append(sock)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+                head = sock.recv(60, socket.MSG_WAITALL)
+                self.seen.append(head.split(b"\r\n")[0].decode())
+                if head.startswith(b"POST"):
+                    sock.sendall(b"HTTP/1.1 303 X\r\nlocation: /to\r\ncontent-length: 0\r\n\r\n")
+                else:
+                    sock.sendall(b"HTTP/1.1 200 OK\r\nconnection: close\r\n"
+                                 b"content-length: 4\r\n\r\nhere")
+                while self.reads and len(sock.recv(1 << 20)) > 0:
+                    pass
+            except OSError:
+                return
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_a_redirect_may_come_before_the_body_is_sent(ask, reads):
+    """The program neither sends on from a body that it has dropped, nor waits for the peer."""
+    early = Early(reads)
+    body = "QUJD" * (2 << 20)
+    assert body_of(ask(early.url + "/from", method="POST", bodyBase64=body)) == b"here"
+    early.sock.close()
+    assert early.seen == ["POST /from HTTP/1.1", "GET /to HTTP/1.1"]
 
 
 # Failures.

@@ -4,6 +4,10 @@ import os
 import shutil
 import signal
 import stat
+import struct
+import subprocess
+from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -20,6 +24,7 @@ pytestmark = pytest.mark.skipif(not available(), reason="built without exec-serv
 
 MIB = 1 << 20
 CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+FAKE = os.path.join(os.path.dirname(BINARY), "tests", "fakehttp")
 ENDED = "the HTTP program ended unexpectedly"
 
 
@@ -385,3 +390,86 @@ def test_programs_that_are_none(fleet, tmp_path, made, text):
     client = fleet.start("--http-program", path).client()
     assert client.error("http/request", params("http://127.0.0.1:1/")) == (
         -32603, f"http/request failed: {text}")
+
+
+# A program that was taken over: what it sends is not believed.
+
+HELLO, REQUEST, HEAD, DATA, END = 1, 2, 5, 6, 7
+
+
+def frame(kind, ident, payload=b""):
+    return struct.pack("=III", len(payload), ident, kind) + payload
+
+
+def block(data):
+    return struct.pack("=I", len(data)) + data
+
+
+def head(status=200, *fields):
+    return struct.pack("=II", status, len(fields)) + b"".join(
+        block(name) + block(value) for name, value in fields)
+
+
+GOOD = b"\0" + block(b"")
+HEADED = frame(HEAD, 1, head())
+WRONG = {
+    "an unknown kind": frame(9, 1),
+    "a kind of the server": frame(REQUEST, 1),
+    "a length without end": struct.pack("=III", 0xffffffff, 1, DATA),
+    "an id that was never given": frame(HEAD, 7, head()),
+    "a second greeting": frame(HELLO, 0, block(b"1")),
+    "data before the head": frame(DATA, 1, b"x"),
+    "an end before the head": frame(END, 1, GOOD),
+    "two heads": HEADED * 2,
+    "a status that is none": frame(HEAD, 1, head(99)),
+    "a name in upper case": frame(HEAD, 1, head(200, (b"X", b"y"))),
+    "a value with a line end": frame(HEAD, 1, head(200, (b"x", b"a\nb"))),
+    "a value that is no text": frame(HEAD, 1, head(200, (b"x", b"\xff"))),
+    "more fields than bytes": frame(HEAD, 1, struct.pack("=II", 200, 1024)),
+    "bytes behind a head": frame(HEAD, 1, head() + b"x"),
+    "no data": HEADED + frame(DATA, 1),
+    "too much data": HEADED + frame(DATA, 1, bytes((128 << 10) + 1)),
+    "a reason that is no text": frame(END, 1, b"\1" + block(b"\xff")),
+    "an end that is neither": frame(END, 1, b"\2" + block(b"")),
+}
+
+
+def hostile(tmp_path, frames, version=None):
+    """A program that sends these frames for a request."""
+    if version is None:
+        done = subprocess.run([PROGRAM, "--version"], capture_output=True, check=True)
+        version = done.stdout.split()[1]
+    path = shutil.copy(FAKE, tmp_path / "fake")
+    (tmp_path / "fake.hello").write_bytes(frame(HELLO, 0, block(version)))
+    (tmp_path / "fake.frames").write_bytes(frames)
+    return str(path)
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_a_program_must_not_send(fleet, tmp_path, wrong):
+    server = fleet.start("--http-program", hostile(tmp_path, WRONG[wrong]))
+    client = server.client()
+    code, text = client.error("http/request", params("http://127.0.0.1:1/"))
+    assert (code, text.rpartition(": ")[2]) == (-32603, "the HTTP program sent something wrong")
+    client.sync()
+
+
+def test_data_after_the_end_is_not_believed(fleet, tmp_path):
+    """An answer that waits for another one to be sent is complete."""
+    frames = b"".join(frame(HEAD, i, head()) + frame(DATA, i, bytes(128 << 10)) * 64 +
+                      frame(END, i, GOOD) for i in (1, 2)) + frame(DATA, 2, b"more")
+    program = hostile(tmp_path, b"")
+    os.unlink(program + ".frames")
+    os.mkfifo(program + ".frames")
+    client = fleet.start("--http-program", program, "--concurrent-requests", "8").client()
+    asked = [client.send("http/request", params("http://127.0.0.1:1/")) for _ in range(2)]
+    client.barrier()
+    Thread(target=Path(program + ".frames").write_bytes, args=[frames], daemon=True).start()
+    bodies = [body_of(client.result(a)) for a in asked]
+    assert [len(b) for b in bodies] == [8 * MIB] * 2
+
+
+def test_a_program_of_another_version(fleet, tmp_path):
+    server = fleet.start("--http-program", hostile(tmp_path, b"", b"0.0.1"))
+    assert server.client().error("http/request", params("http://127.0.0.1:1/")) == (
+        -32603, "http/request failed: the HTTP program is not of the server's version")

@@ -175,6 +175,8 @@ THROUGH = {
     "a name of the metadata service": request("http://meta.example/"),
     "a name of both": "[" + ", ".join([request("http://mixed.example/")] * 4) + "]",
     "an alias of a denied name": request("http://alias.example/"),
+    "a name of a denied address": request("http://front.example/"),
+    "socks to a name of a denied address": "socks(named('front.example', 7777))",
     "socks to a name of loopback": "socks(named('loop.example', 7777))",
     "connect to a name of loopback": "tunnel('loop.example:443', hello('loop.example'))",
     # hosts in tunnels
@@ -183,6 +185,8 @@ THROUGH = {
     "another Host in a tunnel": "tunnel('allowed.example:80', " + INSIDE.format("evil.example") + ")",
     "another Host behind a line end":
         "tunnel('allowed.example:80', '\\r\\n' + " + INSIDE.format("evil.example") + ")",
+    "another Host with a method of no server":
+        "tunnel('allowed.example:80', " + INSIDE.replace("GET", "get").format("evil.example") + ")",
     "another Host by socks": "socks(named('allowed.example'), " + INSIDE.format("evil.example") + ")",
     # spellings
     "a trailing dot": request("http://evil.example./"),

@@ -36,6 +36,7 @@ http {{
             proxy_pass http://127.0.0.1:{backend};
             proxy_http_version 1.1;
             proxy_set_header Host $host;
+            proxy_set_header X-Outside $server_protocol;
             proxy_set_header Upgrade $http_upgrade;
             proxy_set_header Connection $connection_upgrade;
             proxy_read_timeout {idle}s;
@@ -57,6 +58,7 @@ defaults
     timeout tunnel {idle}s
 frontend outside
     bind 127.0.0.1:{port} ssl crt {both} alpn h2,http/1.1
+    http-request set-header x-outside HTTP/%[req.ver]
     default_backend inside
 backend inside
     server one 127.0.0.1:{backend}

@@ -20,6 +20,8 @@ FAULTS = [
     ("lose-byte", "binary-output", "bytes"),
     ("no-sandbox", "read-only", "exit code"),
     ("no-sandbox", "patch-denied", "Success"),
+    ("no-http", "mcp-http", "no tool"),
+    ("no-proxy", "network-proxy", "exit code"),
     ("no-resume", "resume-after-exit", "stay running"),
 ]
 

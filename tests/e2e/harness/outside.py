@@ -27,6 +27,7 @@ NAMES = {
     "inner.example": ["10.1.2.3"], "meta.example": ["169.254.169.254"],
     "mixed.example": [PUBLIC, "127.0.0.1"], "mapped.example": ["::ffff:127.0.0.1"],
     "nat.example": ["64:ff9b::7f00:1"], "xn--bcher-kva.example": [EVIL],
+    "front.example": [EVIL],
     "2130706433.example": ["127.0.0.1"], "rebind.example": None, "alias.example": "evil.example",
 }
 
@@ -104,6 +105,7 @@ class Names:
         return [PUBLIC] if self.asked == 1 else ["127.0.0.1"]
 
     def answer(self, query):
+        """None: silence."""
         labels, at = [], 12
         while query[at]:
             labels.append(query[at + 1:at + 1 + query[at]].decode())
@@ -111,6 +113,8 @@ class Names:
         kind = struct.unpack_from(">H", query, at + 1)[0]
         question, name = query[12:at + 5], ".".join(labels).lower()
         records = b""
+        if name.endswith("silent.example"):
+            return None
         known = name in NAMES
         targets = NAMES.get(name)
         owner = b"\xc0\x0c"
@@ -140,7 +144,9 @@ class Names:
         sock.bind(("0.0.0.0", DNS))
         while True:
             query, peer = sock.recvfrom(4096)
-            sock.sendto(self.answer(query), peer)
+            answer = self.answer(query)
+            if answer is not None:
+                sock.sendto(answer, peer)
 
 
 def echo_udp():
@@ -164,7 +170,8 @@ def main(directory, *command):
     for address in ADDRESSES:
         more = ["nodad"] if ":" in address else []
         subprocess.run(["ip", "addr", "add", address, "dev", "lo", *more], check=True)
-    for name, text in (("resolv.conf", "nameserver 127.0.0.1\nsearch corp.example\n"),
+    for name, text in (("resolv.conf", "nameserver 127.0.0.1\nsearch corp.example\n"
+                                 "options timeout:30 attempts:5\n"),
                        ("hosts", "127.0.0.1 localhost\n")):
         path = os.path.join(directory, name)
         with open(path, "w", encoding="ascii") as f:

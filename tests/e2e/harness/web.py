@@ -60,6 +60,10 @@ class Stream:
     def body(self):
         return b"".join(unb64(f["deltaBase64"]) for f in self.frames)
 
+    @staticmethod
+    def data(frame):
+        return unb64(frame["deltaBase64"])
+
     def wait_body(self, size):
         self.client.wait(lambda: self.poll() and len(self.body) >= size, f"{size} bytes")
 

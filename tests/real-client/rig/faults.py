@@ -47,5 +47,24 @@ def no_resume(direction, message):
     return False
 
 
+def no_http(direction, message):
+    """The server knows no http/request."""
+    if direction == "c2s" and message.get("method") == "http/request":
+        message["method"] = "http/unknown"
+        return True
+    return False
+
+
+def no_proxy(direction, message):
+    """The server has no proxies for commands."""
+    info = (message.get("result") or {}) if direction == "s2c" else {}
+    capabilities = isinstance(info, dict) and info.get("environmentInfo", {}).get("capabilities")
+    if capabilities and "networkProxyLaunch" in capabilities:
+        capabilities["networkProxyLaunch"] = False
+        return True
+    return False
+
+
 FAULTS = {f.__name__.replace("_", "-"): f
-          for f in (skip_seq, repeat_seq, lose_byte, no_sandbox, no_resume)}
+          for f in (skip_seq, repeat_seq, lose_byte, no_sandbox, no_resume, no_http,
+                    no_proxy)}

@@ -21,8 +21,13 @@ def answer(message):
     return {}
 
 
-for line in sys.stdin:
-    request = json.loads(line)
-    if "id" in request:
-        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": answer(request)}),
-              flush=True)
+def main():
+    for line in sys.stdin:
+        request = json.loads(line)
+        if "id" in request:
+            print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": answer(request)}),
+                  flush=True)
+
+
+if __name__ == "__main__":
+    main()
