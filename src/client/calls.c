@@ -319,7 +319,7 @@ static void calls_on_request(struct xs_client *c, const struct json_node *id, st
     client_log(c, XS_LOG_DEBUG, "the server asks for %.*s", (int)MIN(method.n, 100u), method.p);
     if (c->reply_count >= ENGINE_REPLIES)
         return;
-    _cleanup_buf_ struct buf b = BUF_INIT(65536);
+    _cleanup_buf_ struct buf b = BUF_INIT(ENGINE_REPLY_MAX);
     if (buf_putz(&b, "{\"id\":") < 0 || calls_text(&b, id) < 0 ||
         buf_putz(&b, ",\"error\":{\"code\":-32601,\"message\":\"this client serves no method\"}}") <
             0)

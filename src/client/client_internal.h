@@ -33,7 +33,10 @@ struct xs_error {
 };
 #define XS_ERROR_INIT ((struct xs_error){.code = 0})
 
-/* Sets code and text; control characters become blanks. Returns code, for `return ...`. */
+/* Makes a text of anybody one line that no terminal obeys: control characters, C1 too, become
+ * blanks, bytes that are not UTF-8 "?". */
+void xs_error_tidy(char *z);
+/* Sets code and text, which is tidied. Returns code, for `return ...`. */
 int xs_error_set(struct xs_error *e, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Like xs_error_set(), with errno `num` > 0: ": TEXT" is appended. */
 int xs_error_sys(struct xs_error *e, int code, int num, const char *fmt, ...) PRINTF_LIKE(4, 5);

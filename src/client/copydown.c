@@ -183,8 +183,10 @@ static void have_whole(struct calls_request *req, int err, const struct json_nod
         d->too_large = true;
         err = decide(d, e);
     } else if (err == 0) {
-        /* A file may have grown since: what a server sends above our limit it sent unasked. */
-        err = fsanswer_data(result, "dataBase64", CLIENT_MESSAGE_MAX, &data);
+        /* It waits in memory for the metadata only when the server was told the limit. Without
+         * fsReadMaxBytes the metadata came first, and the file may have grown since. */
+        size_t max = d->has_stat ? CLIENT_MESSAGE_MAX : COPYOP_SMALL;
+        err = fsanswer_data(result, "dataBase64", max, &data);
         if (err < 0)
             err = xs_error_set(e, XS_EPROTO, "fs/readFile: a malformed answer");
         else if (!d->has_stat)
