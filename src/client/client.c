@@ -109,7 +109,7 @@ void client_random(void *p, size_t n) {
 /* -- what is awaited -- */
 
 bool client_awaits(const struct xs_client *c) {
-    return c->calls > c->patient;
+    return c->calls > c->patient || c->blocked > 0;
 }
 
 void client_balance(struct xs_client *c) {

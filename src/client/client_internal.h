@@ -86,6 +86,7 @@ struct op {
     struct xs_error error; /* details of a negative result */
     int result;
     bool finished;
+    bool blocks; /* the caller waits in op_wait() */
     struct notice notice;
     struct loop_timer deadline; /* XS_OPT_CALL_MS */
 };
@@ -238,7 +239,8 @@ void client_live(struct xs_client *c, int change);
 /* A process has a full window and the server does not hold it back (+1, -1). While there is one and
  * no answer is awaited, the socket is not read. */
 void client_hold(struct xs_client *c, int change);
-/* Whether an answer is awaited: a held process must lag instead of stopping the socket. */
+/* Whether an answer is awaited, or the caller blocks: a held process must lag instead of stopping
+ * the socket. */
 bool client_awaits(const struct xs_client *c);
 
 /* The server announced it; what the session was granted. */

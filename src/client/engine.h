@@ -63,6 +63,7 @@ struct xs_client {
     struct processes *processes;
     struct files *files;
     int live, holds;
+    int blocked; /* blocking operations that wait: whoever could empty a full window stands still */
 
     /* requests: calls.c */
     struct list waiting; /* not yet put, or only a part of it */

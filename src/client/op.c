@@ -71,11 +71,27 @@ static void op_free(struct op *op) {
 
 /* -- the end -- */
 
+/* While it waits, the socket is read: a full window of another process must not hold its answer. */
+static void op_block(struct op *op) {
+    op->blocks = true;
+    op->client->blocked++;
+    client_balance(op->client);
+}
+
+static void op_unblock(struct op *op) {
+    if (!op->blocks)
+        return;
+    op->blocks = false;
+    op->client->blocked--;
+    client_balance(op->client);
+}
+
 void op_finish(struct op *op, int result) {
     if (op->finished)
         return;
     op->finished = true;
     op->result = result;
+    op_unblock(op);
     loop_timer_del(&op->client->loop, &op->deadline);
     if (op->end != NULL)
         op->end(op);
@@ -158,6 +174,8 @@ int op_wait(struct op *op) {
         return 0;
     }
     int gone = 0;
+    if (!op->finished)
+        op_block(op);
     while (!op->finished && gone == 0)
         gone = client_step(c, UINT64_MAX);
     if (gone != 0) {
