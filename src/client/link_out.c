@@ -181,6 +181,14 @@ static void link_out_finish(struct link *l) {
     }
 }
 
+void link_out_echo(struct link *l, unsigned code) {
+    l->close_due = true;
+    l->close_code = code;
+    link_out_controls(l);
+    if (l->out_at < l->out_len)
+        (void)link_out_write(l, l->out_data + l->out_at, l->out_len - l->out_at);
+}
+
 bool link_out_flush(struct link *l) {
     if (l->state < LINK_UPGRADE)
         return false;

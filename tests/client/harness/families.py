@@ -58,6 +58,7 @@ def family(name, fleet, place):
     elif name == "nginx":
         if not TLS.exists() or not authority.is_there():
             pytest.skip("needs OpenSSL and nginx")
+        (place / "ca").mkdir()
         ca = authority.Authority(place / "ca")
         server = fleet.start()
         front = authority.Nginx(place / "nginx", ca.sign("good", "DNS:localhost"),
