@@ -299,6 +299,7 @@ static void compared(struct fshandle_io *io, int err, struct str data, bool eof,
         return;
     }
     _cleanup_free_ char *here = malloc(io->n);
+    /* planted: trusted-part */
     if (here == NULL || data.n != io->n || localpart_read(&d->part, io->offset, here, io->n) < 0 ||
         memcmp(here, data.p, io->n) != 0)
         d->kept = 0;

@@ -326,9 +326,11 @@ static void evqueue_infer_end(struct evqueue *q, const struct evqueue_page *page
         return;
     struct evqueue_missing m = evqueue_page_missing(q, page);
     q->exit_held = q->wants_details;
+    /* planted: missed-exit */
+    q->exit_seq = m.later;
     if (m.later != 0)
-        q->exit_seq = m.later;
-    else if (m.before != 0 && (whole || (page->held && m.nbefore == 1)))
+        return;
+    if (m.before != 0 && (whole || (page->held && m.nbefore == 1)))
         q->exit_seq = m.before;
     else
         q->exit_held = false;

@@ -144,6 +144,7 @@ static void procflow_ack(struct xs_process *p) {
     if (!p->held || p->overruns || p->state != PROCHUB_LIVE || p->unacked_events == 0 ||
         (p->unacked < step && p->unacked_events < PROCHUB_ACK_EVENTS))
         return;
+    /* planted: lost-ack */
     if (procflow_send_ack(p, -1) < 0) {
         procflow_again_soon(p);
         return;

@@ -179,6 +179,72 @@ def test_s17_an_unknown_start_is_lost_when_the_server_may_have_forgotten_it():
         assert "may have run" in client.error() and len(starts) == 1
 
 
+# -- writes and acknowledgements
+
+def test_writes_have_ids_of_their_own():
+    """And keep them when they are sent again after a cut."""
+    writes = []  # (connection, id, chunk)
+
+    def script(c):
+        c.open(info={**INFO, "capabilities": {"processCloseStdin": True}})
+        if c.number == 0:
+            c.answer(c.receive(), {"processId": "p"})
+        while True:
+            request = c.receive()
+            params = request["params"]
+            if request["method"] == "process/read":
+                c.answer(request, {"chunks": [], "nextSeq": 1, "exited": False, "exitCode": None,
+                                   "closed": False, "failure": None})
+                continue
+            if "writeId" not in params:
+                c.answer(request, {})
+                continue
+            writes.append((c.number, params["writeId"], params.get("chunk")))
+            if c.number == 0 and len(writes) == 2:
+                return  # both are not answered
+            c.answer(request, {"status": "accepted"})
+    with Scripted(script) as server, Client(server.url) as client:
+        process = started(client, ["cat"], process_id="p", stdin=1)
+        asked = [Pending(client) for _ in range(3)]
+        for n, pending in enumerate(asked):
+            assert process.write(b"%d" % n, pending) == 0
+        assert [pending.wait() for pending in asked] == [0] * 3
+        assert process.close_stdin() == 0
+        process.free()
+    sent = {}
+    for _, name, chunk in writes:
+        assert sent.setdefault(name, chunk) == chunk, "an id twice"
+    assert len(sent) == 4, "an id twice"
+    assert [chunk for number, _, chunk in writes if number == 1] == ["MA==", "MQ==", "Mg==", None]
+
+
+def test_what_was_consumed_is_acknowledged():
+    acks = []
+
+    def script(c):
+        c.open(info=ACKS)
+        c.answer(c.receive(), {"processId": "p"})
+        for seq in range(1, 9):
+            c.note("process/output", {"processId": "p", "seq": seq, "stream": "stdout",
+                                      "chunk": base64.b64encode(bytes(65536)).decode()})
+        while True:
+            request = c.receive()
+            if request["method"] == "process/ack":
+                acks.append(request["params"]["seq"])
+            c.answer(request, {})
+    with Scripted(script) as server, Client(server.url) as client:
+        process, story = started(client, ["x"], process_id="p"), Story()
+
+        def on_event(e):
+            story.take(e)
+            return 0
+        process.on_event(on_event)
+        client.until(lambda: story.bytes == 8 * 65536)
+        client.until(lambda: acks and acks[-1] == 8, limit=PATIENCE)
+        assert acks == [4, 8]
+        process.free()
+
+
 # -- windows
 
 def pausing(client, argv, after=1, **more):
@@ -375,7 +441,8 @@ OUT = {"stream": "stdout", "chunk": "eA=="}
     [("process/exited", {"seq": 1, "exitCode": "0"})],
     [("process/exited", {"seq": 1}), ("process/closed", {"seq": 2}),
      ("process/output", {**OUT, "seq": 3})],
-    [("process/exited", {"seq": 1}), ("process/closed", {"seq": 2}), ("process/closed", {"seq": 3})],
+    [("process/exited", {"seq": 1}), ("process/closed", {"seq": 2}),
+     ("process/closed", {"seq": 3})],
     [("process/output", {"seq": 1})],
     [("process/attachGap", {"fromSeq": 5, "toSeq": 1, "attachId": 0})],
 ])
@@ -384,7 +451,7 @@ def test_malformed_events_drop_the_connection(notes):
         process = started(client, ["x"], process_id="p")
         story = Story().all(process)
         assert story.failed or story.ends
-        assert any("malformed" in line for _, line in client.lines)
+        client.until(lambda: any("malformed" in line for _, line in client.lines))
         process.free()
 
 
