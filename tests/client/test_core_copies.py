@@ -6,7 +6,7 @@ import os
 import pytest
 
 from execserver import _lib
-from harness.core import LIB, Client, options
+from harness.core import LIB, Client, Pending, options
 from harness.cutting import RST, Proxy
 
 BLOCK = 1 << 20
@@ -31,9 +31,18 @@ def large_file(place):
 
 def stop_half(client, up, source, target):
     """Leaves the part of a copy that was stopped at its beginning, but with half of the bytes."""
-    code = copy(client, up, source, target, lambda p: int(p.bytes > 0))
-    assert code == _lib.Code.ECANCELED and not target.exists()
-    part, = [p for p in target.parent.glob(f".{target.name}.xs-part*") if p.suffix != ".json"]
+    def parts():
+        return [p for p in target.parent.glob(f".{target.name}.xs-part*") if p.suffix != ".json"]
+    pending, bag = Pending(client), options()
+    call = LIB.xs_copy_upload if up else LIB.xs_copy_download
+    assert call(client.handle, os.fsencode(source), os.fsencode(target), bag, _lib.OnProgress(),
+                None, pending.ref()) == 0
+    LIB.xs_options_free(bag)
+    while not any(p.stat().st_size for p in parts()):
+        client.run(1)
+    pending.cancel()
+    assert pending.wait() == _lib.Code.ECANCELED and not target.exists()
+    part, = parts()
     part.write_bytes(source.read_bytes()[:SIZE // 2])
     return part
 
