@@ -158,7 +158,8 @@ def lost_start(ttl, wait):
         assert request["method"] == "process/read"
         c.refuse(request, -32600, "unknown process id p")
         request = c.receive()
-        starts.append(request)
+        if request["method"] == "process/start":
+            starts.append(request)
         c.answer(request, {"processId": "p"})
         c.receive()
     return Scripted(script), starts
