@@ -4,9 +4,9 @@
 #include "client/client_internal.h"
 #include "client/link.h"
 
-#define ENGINE_LOGS 64     /* lines that wait for xs_client_on_log(); further ones are dropped */
-#define ENGINE_STATES 32   /* states that wait for xs_client_on_state(); then only the last */
-#define ENGINE_REPLIES 256 /* answers to requests of the server that wait; more are dropped */
+#define ENGINE_LOGS 64       /* lines that wait for xs_client_on_log(); further ones are dropped */
+#define ENGINE_STATES 32     /* states that wait for xs_client_on_state(); then only the last */
+#define ENGINE_REPLIES 256   /* answers to requests of the server that wait; more are dropped */
 #define ENGINE_REPLY_MAX 512 /* bytes of one; a request with a longer id gets none */
 #define ENGINE_HELLO 3
 

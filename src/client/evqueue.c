@@ -98,8 +98,7 @@ static int evqueue_append_mark(struct evqueue *q, enum evqueue_type type, uint64
  * losses takes no memory. */
 static int evqueue_append_gap(struct evqueue *q, uint64_t to) {
     uint64_t from = q->last + 1;
-    struct evqueue_event *e =
-        list_empty(&q->ready) ? NULL : evqueue_event_of(q->ready.prev);
+    struct evqueue_event *e = list_empty(&q->ready) ? NULL : evqueue_event_of(q->ready.prev);
     int r = 0;
     if (e != NULL && e->type == EVQUEUE_GAP) {
         e->to = q->last = to;

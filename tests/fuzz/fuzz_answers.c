@@ -173,8 +173,8 @@ static void answer(struct world *w, size_t which, const char *kind, const char *
     if (which >= w->n_ids)
         return;
     say(w, head,
-        (size_t)snprintf(head, sizeof head, "{\"id\":%llu,\"%s\":",
-                         (unsigned long long)w->ids[which], kind));
+        (size_t)snprintf(head, sizeof head,
+                         "{\"id\":%llu,\"%s\":", (unsigned long long)w->ids[which], kind));
     say(w, p, n);
     say(w, "}\n", 2);
     memmove(w->ids + which, w->ids + which + 1, (--w->n_ids - which) * sizeof w->ids[0]);

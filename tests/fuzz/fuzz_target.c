@@ -32,8 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             REQUIRE(strchr(t.authority, '@') == NULL);
         }
         REQUIRE((t.kind != TARGET_WS && t.kind != TARGET_WSS && t.kind != TARGET_SSH) ||
-                (t.host != NULL && t.host[0] != '\0' && t.host[0] != '-'));
-        REQUIRE(t.kind != TARGET_UNIX || (t.path != NULL && t.path[0] == '/'));
+                (t.host != NULL && t.host[0] != '\0'));
+        REQUIRE(t.kind != TARGET_UNIX || (t.path != NULL && strchr("/@", t.path[0]) != NULL));
         REQUIRE(t.kind != TARGET_FD || (t.in >= 0 && t.out >= 0));
     } else {
         REQUIRE(xs_error_code(&e) < 0);

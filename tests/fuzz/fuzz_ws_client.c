@@ -15,7 +15,7 @@
             abort();                                                                               \
     } while (0)
 
-#define MAX 65536
+#define MESSAGE_MAX 65536
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -57,7 +57,7 @@ static void event(const struct ws_msg *m, struct seen *s) {
     s->events++;
     if (m->kind == WS_FAIL)
         return;
-    REQUIRE(m->data != NULL && m->n <= (m->kind == WS_MESSAGE ? MAX : 125));
+    REQUIRE(m->data != NULL && m->n <= (m->kind == WS_MESSAGE ? MESSAGE_MAX : 125));
     REQUIRE(m->kind != WS_MESSAGE || m->opcode != WS_TEXT || utf8_valid(m->data, m->n));
     mix(s, m->data, m->n);
 }
@@ -68,7 +68,7 @@ static struct seen frames(const char *p, size_t n, size_t piece) {
     char *copy = malloc(n + 1); /* it is decoded in place */
     REQUIRE(copy != NULL);
     memcpy(copy, p, n);
-    ws_parser_init(&w, MAX);
+    ws_parser_init(&w, MESSAGE_MAX);
     ws_parser_set_client(&w);
     bool over = false;
     for (size_t at = 0; at < n && !over;) {

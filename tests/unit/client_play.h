@@ -14,7 +14,8 @@
 
 /* -- allocations that fail: the linker sends calls here -- */
 
-static long allocations, fail_at; /* 0: none fails */
+static long fail_at; /* 0: none fails */
+static _Thread_local long allocations;
 
 static bool fails(void) {
     return ++allocations == fail_at;

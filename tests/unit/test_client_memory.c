@@ -94,10 +94,10 @@ static int ends(struct play *p, struct done *d, int begun) {
     return d->result;
 }
 
-#define TRY(begin_)                                                                                 \
+#define TRY(begin_)                                                                                \
     do {                                                                                           \
         struct done d = {.call.done = on_done};                                                    \
-        int begun_ = (begin_);                                                                      \
+        int begun_ = (begin_);                                                                     \
         int result_ = ends(p, &d, begun_);                                                         \
         worst = worst < 0 ? worst : result_;                                                       \
     } while (0)
@@ -217,8 +217,9 @@ static int file_calls(struct play *p) {
         xs_file_free(open);
     }
     TRY(xs_fs_watch(f, "/d", XS_RECURSIVE, on_change, NULL, &watch, &d.call));
-    say(p, "{\"method\":\"fs/changed\",\"params\":{\"watchId\":\"w2\",\"changedPaths\":[\"file:///d/"
-           "x\"]}}\n");
+    say(p,
+        "{\"method\":\"fs/changed\",\"params\":{\"watchId\":\"w2\",\"changedPaths\":[\"file:///d/"
+        "x\"]}}\n");
     turns(p);
     xs_watch_free(watch);
     xs_fs_free(f);
