@@ -94,8 +94,8 @@ static int evqueue_append_mark(struct evqueue *q, enum evqueue_type type, uint64
     return 0;
 }
 
-/* A GAP up to `to`. It joins one that is handed out right before it: a server that tells nothing but
- * losses takes no memory. */
+/* A GAP up to `to`. It joins one that is handed out right before it: a server that tells nothing
+ * but losses takes no memory. */
 static int evqueue_append_gap(struct evqueue *q, uint64_t to) {
     uint64_t from = q->last + 1;
     struct evqueue_event *e = list_empty(&q->ready) ? NULL : evqueue_event_of(q->ready.prev);

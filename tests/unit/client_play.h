@@ -1,6 +1,6 @@
 #pragma once
-/* A client over a socket pair, whose other end the test plays, and allocations that fail. The linker
- * sends malloc() and its like here (unit_wraps in meson.build). */
+/* A client over a socket pair, whose other end the test plays, and allocations that fail. The
+ * linker sends malloc() and its like here (unit_wraps in meson.build). */
 
 #include "client/engine.h"
 

@@ -1,5 +1,5 @@
-/* Whatever a client does, every allocation of it may fail once: nothing crashes, hangs or leaks, and
- * each call ends exactly once. */
+/* Whatever a client does, every allocation of it may fail once: nothing crashes, hangs or leaks,
+ * and each call ends exactly once. */
 
 #include "client_play.h"
 
@@ -23,10 +23,11 @@ static const struct {
     {"process/read", "{\"chunks\":[{\"seq\":2,\"stream\":\"stdout\",\"chunk\":\"eHg=\"}],"
                      "\"nextSeq\":5,\"exited\":true,\"exitCode\":3,\"closed\":true}"},
     {"process/snapshot",
-     "{\"stdout\":\"eA==\",\"stderr\":\"\",\"terminal\":\"\",\"streams\":{\"stdout\":{\"headBytes\":1,"
-     "\"tailBytes\":0,\"omittedBytes\":0,\"totalBytes\":1},\"stderr\":{\"headBytes\":0,\"tailBytes\":"
-     "0,\"omittedBytes\":0,\"totalBytes\":0},\"terminal\":{\"headBytes\":0,\"tailBytes\":0,"
-     "\"omittedBytes\":0,\"totalBytes\":0}},\"exited\":false,\"closed\":false}"},
+     "{\"stdout\":\"eA==\",\"stderr\":\"\",\"terminal\":\"\",\"streams\":{"
+     "\"stdout\":{\"headBytes\":1,\"tailBytes\":0,\"omittedBytes\":0,\"totalBytes\":1},"
+     "\"stderr\":{\"headBytes\":0,\"tailBytes\":0,\"omittedBytes\":0,\"totalBytes\":0},"
+     "\"terminal\":{\"headBytes\":0,\"tailBytes\":0,\"omittedBytes\":0,\"totalBytes\":0}},"
+     "\"exited\":false,\"closed\":false}"},
     {"fs/readFile", "{\"dataBase64\":\"eHl6\"}"},
     {"fs/readDirectory",
      "{\"entries\":[{\"fileName\":\"f\",\"isDirectory\":false,\"isFile\":true}]}"},
@@ -114,10 +115,10 @@ static const char capable[] =
 /* -- what is tried -- */
 
 static const char output[] =
-    "{\"method\":\"process/output\",\"params\":{\"processId\":\"p\",\"seq\":2,\"stream\":\"stdout\","
-    "\"chunk\":\"eHg=\"}}\n"
-    "{\"method\":\"process/output\",\"params\":{\"processId\":\"p\",\"seq\":1,\"stream\":\"stderr\","
-    "\"chunk\":\"eHg=\"}}\n";
+    "{\"method\":\"process/output\",\"params\":{\"processId\":\"p\",\"seq\":2,"
+    "\"stream\":\"stdout\",\"chunk\":\"eHg=\"}}\n"
+    "{\"method\":\"process/output\",\"params\":{\"processId\":\"p\",\"seq\":1,"
+    "\"stream\":\"stderr\",\"chunk\":\"eHg=\"}}\n";
 static const char the_end[] =
     "{\"method\":\"process/exited\",\"params\":{\"processId\":\"p\",\"seq\":3,\"exitCode\":3,"
     "\"resources\":{\"userTimeMs\":1}}}\n"
