@@ -69,8 +69,9 @@ static int local_error(const struct copydown *d, int r, struct xs_error *e) {
 
 mode_t copydown_mode(const struct copyop *c, const struct fsanswer_stat *st, mode_t otherwise) {
     mode_t mode = st->has_mode ? st->mode : otherwise;
+    /* The file will be ours: as cp -p without its owner, never a program that changes its user. */
     if (c->preserve && st->has_mode)
-        return mode & 07777;
+        return mode & 01777;
     return mode & 0777 & ~c->mask;
 }
 

@@ -106,12 +106,14 @@ def test_s34_a_link_that_is_there_is_not_followed(place):
     assert (here / "copy" / "f").read_bytes() == b"evil" and not (here / "copy" / "f").is_symlink()
 
 
-def test_s34_modes_of_a_server_are_cut(place):
-    """Without PRESERVE nobody gets a program that changes its user."""
+@pytest.mark.parametrize("preserve", [0, 1])
+def test_s34_modes_of_a_server_are_cut(place, preserve):
+    """Nobody gets a program that changes its user."""
     walk = [("file:///src/f", "file", None)]
     with files(walk) as server, Client(server.url) as client:
-        assert download(client, place / "copy") == 0
-    assert (place / "copy" / "f").stat().st_mode & 0o7000 == 0
+        assert download(client, place / "copy", preserve=preserve) == 0
+    mode = (place / "copy" / "f").stat().st_mode
+    assert mode & 0o6000 == 0 and mode & 0o700 == 0o700
 
 
 def test_s34_warnings_are_one_harmless_line(place):
