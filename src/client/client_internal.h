@@ -144,6 +144,7 @@ struct calls_request {
     uint64_t id;
     uint64_t connection; /* on which it was sent; 0: not yet */
     uint64_t end;        /* bytes of that connection up to its last one */
+    bool settled;        /* the kernel has it; the text is gone unless it may be sent again */
     uint64_t sent_ms;    /* CLOCK_BOOTTIME when it was first handed to the kernel; 0: not yet */
     const char *method;  /* borrowed: a literal */
     struct buf text;     /* the message */

@@ -8,9 +8,15 @@ import pytest
 from execserver import _lib
 from harness.core import LIB, Client, Pending, options
 from harness.cutting import RST, Proxy
+from harness.settings import SANITIZED
 
 BLOCK = 1 << 20
 SIZE = 40 * BLOCK
+
+
+def resident():
+    with open("/proc/self/statm", encoding="ascii") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def copy(client, up, source, target, progress=None, **more):
@@ -103,6 +109,24 @@ def test_cuts_in_a_copy(shared, place, source, up):
         assert copy(client, up, source, place / "copy", progress) == 0
         assert proxy.cuts, "nothing was cut"
         assert (place / "copy").read_bytes() == source.read_bytes()
+
+
+@pytest.mark.skipif(SANITIZED, reason="memory of a sanitizer's build")
+@pytest.mark.parametrize("up", [True, False])
+def test_s30_memory_of_a_copy_is_flat(shared, place, up):
+    """With all blocks in flight; those that are sent are not kept."""
+    with (place / "source").open("wb") as file:
+        file.truncate(400 * BLOCK)
+    with Client(shared.url) as client:
+        (place / "small").write_bytes(b"x" * (2 * BLOCK))
+        assert copy(client, up, place / "small", place / "first") == 0
+        before, most = resident(), []
+
+        def progress(_):
+            most.append(resident())
+            return 0
+        assert copy(client, up, place / "source", place / "copy", progress, in_flight=16) == 0
+        assert max(most) - before < 12 * BLOCK
 
 
 def test_a_note_that_is_not_ours_is_not_trusted(shared, place, source):
