@@ -116,7 +116,7 @@ def test_cuts_in_a_copy(shared, place, source, up):
 def test_s30_memory_of_a_copy_is_flat(shared, place, up):
     """With all blocks in flight; those that are sent are not kept."""
     with (place / "source").open("wb") as file:
-        file.truncate(400 * BLOCK)
+        file.truncate(150 * BLOCK)
     with Client(shared.url) as client:
         (place / "small").write_bytes(b"x" * (2 * BLOCK))
         assert copy(client, up, place / "small", place / "first") == 0
