@@ -296,8 +296,11 @@ class Clients:
         try:
             with open(source, "wb") as f:
                 f.truncate(10 * self.size)
-            self.add("client_copy_memory", "ours",
-                     peak_of([self.xs, "cp", f":{source}", target], self.env) / 1000)
+            peaks = []
+            for way in ([f":{source}", target], [source, f":{target}"]):
+                peaks.append(peak_of([self.xs, "cp", *way], self.env))
+                os.unlink(target)
+            self.add("client_copy_memory", "ours", max(peaks) / 1000)
         finally:
             for path in (source, target):
                 if os.path.exists(path):

@@ -266,7 +266,8 @@ XS_API void xs_client_free(struct xs_client *c);
  */
 XS_API int xs_client_connect(struct xs_client *c, struct xs_call *k);
 
-/* Terminates what runs, ends the connection. Afterwards the client is CLOSED. */
+/* Terminates what runs, ends the connection. Afterwards the client is CLOSED; also after
+ * XS_ETIMEOUT, when the server did not answer within XS_OPT_CALL_MS. */
 XS_API int xs_client_close(struct xs_client *c, struct xs_call *k);
 
 /* Ends the connection and leaves everything running, for the time that the server granted. The
@@ -605,11 +606,11 @@ XS_API void xs_file_free(struct xs_file *f);                    /* closes withou
 /* -- copies -- */
 
 struct xs_progress {
-    const char *file; /* being copied */
+    const char *file; /* being copied; any bytes, as the server named it */
     uint64_t bytes, total;
     uint64_t files, files_total;
     double rate;         /* bytes per second, lately */
-    const char *warning; /* NULL, or what was left out or differs */
+    const char *warning; /* NULL, or what was left out or differs: one line */
 };
 /* At most ten times a second, and for each warning. Not 0: the copy ends with XS_ECANCELED. */
 typedef int xs_progress_fn(void *user, const struct xs_progress *p);

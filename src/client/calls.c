@@ -102,6 +102,7 @@ struct buf *calls_begin(struct xs_client *c, struct calls_request *r, const char
     r->method = method;
     r->id = c->next_id++;
     r->connection = r->end = r->sent_ms = 0;
+    r->settled = false;
     list_init(&r->node);
     if (buf_putf(&r->text, "{\"id\":%llu,\"method\":\"%s\",\"params\":", (unsigned long long)r->id,
                  method) < 0)
@@ -235,10 +236,27 @@ static bool calls_fill(struct xs_client *c) {
     return false;
 }
 
+/* Forgets the texts that will not be sent again: blocks of a file are most of a client's memory.
+ * The latest requests come first, and behind a settled one all are. */
+static void calls_settle(struct xs_client *c) {
+    uint64_t sent = link_sent(&c->link);
+    for (struct list *n = c->flight.prev; n != &c->flight; n = n->prev) {
+        struct calls_request *r = list_entry(n, struct calls_request, node);
+        if (r->settled)
+            return;
+        if (r->connection != c->link.number || r->end > sent)
+            continue;
+        r->settled = true;
+        if (r->after != CALLS_AGAIN)
+            buf_fini(&r->text);
+    }
+}
+
 void calls_pump(struct xs_client *c) {
     loop_task_del(&c->pump_task);
     for (int i = 0; i < CALLS_TURNS && c->link.state == LINK_OPEN; i++) {
         bool more = calls_fill(c), all = link_out_flush(&c->link);
+        calls_settle(c);
         if (!more || !all)
             return;
     }
@@ -319,7 +337,7 @@ static void calls_on_request(struct xs_client *c, const struct json_node *id, st
     client_log(c, XS_LOG_DEBUG, "the server asks for %.*s", (int)MIN(method.n, 100u), method.p);
     if (c->reply_count >= ENGINE_REPLIES)
         return;
-    _cleanup_buf_ struct buf b = BUF_INIT(65536);
+    _cleanup_buf_ struct buf b = BUF_INIT(ENGINE_REPLY_MAX);
     if (buf_putz(&b, "{\"id\":") < 0 || calls_text(&b, id) < 0 ||
         buf_putz(&b, ",\"error\":{\"code\":-32601,\"message\":\"this client serves no method\"}}") <
             0)
@@ -380,6 +398,7 @@ void calls_message(struct xs_client *c, char *data, size_t n) {
 /* Puts a request, which is in no list, back in front of those that wait. */
 static void calls_unsend(struct xs_client *c, struct list *before, struct calls_request *r) {
     r->connection = 0;
+    r->settled = false;
     c->queued += r->text.len;
     list_insert_before(before, &r->node);
 }

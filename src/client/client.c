@@ -109,7 +109,7 @@ void client_random(void *p, size_t n) {
 /* -- what is awaited -- */
 
 bool client_awaits(const struct xs_client *c) {
-    return c->calls > c->patient;
+    return c->calls > c->patient || c->blocked > 0;
 }
 
 void client_balance(struct xs_client *c) {
@@ -250,10 +250,7 @@ void client_log(struct xs_client *c, int level, const char *fmt, ...) {
     va_start(ap, fmt);
     vsnprintf(line, CLIENT_LOG_MAX, fmt, ap);
     va_end(ap);
-    for (char *p = line; *p != '\0'; p++) {
-        if ((unsigned char)*p < 0x20 || *p == 0x7F)
-            *p = ' ';
-    }
+    xs_error_tidy(line);
     c->logs[(c->log_at + c->log_count++) % ENGINE_LOGS] = (struct engine_log){level, line};
     notice_post(c, &c->log_notice);
 }

@@ -33,7 +33,10 @@ struct xs_error {
 };
 #define XS_ERROR_INIT ((struct xs_error){.code = 0})
 
-/* Sets code and text; control characters become blanks. Returns code, for `return ...`. */
+/* Makes a text of anybody one line that no terminal obeys: control characters, C1 too, become
+ * blanks, bytes that are not UTF-8 "?". */
+void xs_error_tidy(char *z);
+/* Sets code and text, which is tidied. Returns code, for `return ...`. */
 int xs_error_set(struct xs_error *e, int code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Like xs_error_set(), with errno `num` > 0: ": TEXT" is appended. */
 int xs_error_sys(struct xs_error *e, int code, int num, const char *fmt, ...) PRINTF_LIKE(4, 5);
@@ -83,6 +86,7 @@ struct op {
     struct xs_error error; /* details of a negative result */
     int result;
     bool finished;
+    bool blocks; /* the caller waits in op_wait() */
     struct notice notice;
     struct loop_timer deadline; /* XS_OPT_CALL_MS */
 };
@@ -140,6 +144,7 @@ struct calls_request {
     uint64_t id;
     uint64_t connection; /* on which it was sent; 0: not yet */
     uint64_t end;        /* bytes of that connection up to its last one */
+    bool settled;        /* the kernel has it; the text is gone unless it may be sent again */
     uint64_t sent_ms;    /* CLOCK_BOOTTIME when it was first handed to the kernel; 0: not yet */
     const char *method;  /* borrowed: a literal */
     struct buf text;     /* the message */
@@ -235,7 +240,8 @@ void client_live(struct xs_client *c, int change);
 /* A process has a full window and the server does not hold it back (+1, -1). While there is one and
  * no answer is awaited, the socket is not read. */
 void client_hold(struct xs_client *c, int change);
-/* Whether an answer is awaited: a held process must lag instead of stopping the socket. */
+/* Whether an answer is awaited, or the caller blocks: a held process must lag instead of stopping
+ * the socket. */
 bool client_awaits(const struct xs_client *c);
 
 /* The server announced it; what the session was granted. */

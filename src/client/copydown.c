@@ -69,8 +69,9 @@ static int local_error(const struct copydown *d, int r, struct xs_error *e) {
 
 mode_t copydown_mode(const struct copyop *c, const struct fsanswer_stat *st, mode_t otherwise) {
     mode_t mode = st->has_mode ? st->mode : otherwise;
+    /* The file will be ours: as cp -p without its owner, never a program that changes its user. */
     if (c->preserve && st->has_mode)
-        return mode & 07777;
+        return mode & 01777;
     return mode & 0777 & ~c->mask;
 }
 
@@ -183,8 +184,10 @@ static void have_whole(struct calls_request *req, int err, const struct json_nod
         d->too_large = true;
         err = decide(d, e);
     } else if (err == 0) {
-        /* A file may have grown since: what a server sends above our limit it sent unasked. */
-        err = fsanswer_data(result, "dataBase64", CLIENT_MESSAGE_MAX, &data);
+        /* It waits in memory for the metadata only when the server was told the limit. Without
+         * fsReadMaxBytes the metadata came first, and the file may have grown since. */
+        size_t max = d->has_stat ? CLIENT_MESSAGE_MAX : COPYOP_SMALL;
+        err = fsanswer_data(result, "dataBase64", max, &data);
         if (err < 0)
             err = xs_error_set(e, XS_EPROTO, "fs/readFile: a malformed answer");
         else if (!d->has_stat)
@@ -297,6 +300,7 @@ static void compared(struct fshandle_io *io, int err, struct str data, bool eof,
         return;
     }
     _cleanup_free_ char *here = malloc(io->n);
+    /* planted: trusted-part */
     if (here == NULL || data.n != io->n || localpart_read(&d->part, io->offset, here, io->n) < 0 ||
         memcmp(here, data.p, io->n) != 0)
         d->kept = 0;

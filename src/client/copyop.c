@@ -118,6 +118,7 @@ static void PRINTF_LIKE(2, 0) add_warning(struct copyop *c, const char *fmt, va_
         free(w);
         return;
     }
+    xs_error_tidy(w->text);
     client_log(c->op.client, XS_LOG_WARN, "%s", w->text);
     if (c->progress == NULL) {
         free(w->text);

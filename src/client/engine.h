@@ -4,9 +4,10 @@
 #include "client/client_internal.h"
 #include "client/link.h"
 
-#define ENGINE_LOGS 64     /* lines that wait for xs_client_on_log(); further ones are dropped */
-#define ENGINE_STATES 32   /* states that wait for xs_client_on_state(); then only the last */
-#define ENGINE_REPLIES 256 /* answers to requests of the server that wait; more are dropped */
+#define ENGINE_LOGS 64       /* lines that wait for xs_client_on_log(); further ones are dropped */
+#define ENGINE_STATES 32     /* states that wait for xs_client_on_state(); then only the last */
+#define ENGINE_REPLIES 256   /* answers to requests of the server that wait; more are dropped */
+#define ENGINE_REPLY_MAX 512 /* bytes of one; a request with a longer id gets none */
 #define ENGINE_HELLO 3
 
 struct engine_log {
@@ -62,6 +63,7 @@ struct xs_client {
     struct processes *processes;
     struct files *files;
     int live, holds;
+    int blocked; /* blocking operations that wait: whoever could empty a full window stands still */
 
     /* requests: calls.c */
     struct list waiting; /* not yet put, or only a part of it */
@@ -128,6 +130,8 @@ int op_new_early(struct xs_client *c, struct xs_call *k, size_t size, void (*end
 /* The same in any state, and without looking at callbacks. */
 int op_new_always(struct xs_client *c, struct xs_call *k, size_t size, void (*end)(struct op *op),
                   void *out);
+/* Ends it when XS_OPT_CALL_MS are over. 0 or XS_ENOMEM. */
+int op_limit(struct op *op);
 void op_end_all(struct xs_client *c); /* xs_client_free(): nobody is told */
 
 /* notice.c */
@@ -155,4 +159,6 @@ void resume_answer(struct xs_client *c, const struct json_node *result,
                    const struct json_node *error);
 /* A message that breaks the rules: drops the connection; the third time for good. */
 void resume_malformed(struct xs_client *c, const char *why);
+/* CLOSED, without asking the server. */
+void resume_close(struct xs_client *c);
 void resume_end(struct xs_client *c); /* calls for `ending` may be complete */

@@ -90,10 +90,25 @@ static int evqueue_append_mark(struct evqueue *q, enum evqueue_type type, uint64
     struct evqueue_event *e = evqueue_mark_new(type, seq, to);
     if (e == NULL)
         return -ENOMEM;
-    if (type == EVQUEUE_GAP)
-        q->gaps += to - seq + 1;
     evqueue_append(q, e);
     return 0;
+}
+
+/* A GAP up to `to`. It joins one that is handed out right before it: a server that tells nothing
+ * but losses takes no memory. */
+static int evqueue_append_gap(struct evqueue *q, uint64_t to) {
+    uint64_t from = q->last + 1;
+    struct evqueue_event *e = list_empty(&q->ready) ? NULL : evqueue_event_of(q->ready.prev);
+    int r = 0;
+    if (e != NULL && e->type == EVQUEUE_GAP) {
+        e->to = q->last = to;
+        q->seen = MAX(q->seen, to);
+    } else {
+        r = evqueue_append_mark(q, EVQUEUE_GAP, from, to);
+    }
+    if (r == 0)
+        q->gaps += to - from + 1;
+    return r;
 }
 
 static int evqueue_append_chunk(struct evqueue *q, const struct evqueue_chunk *c) {
@@ -310,9 +325,11 @@ static void evqueue_infer_end(struct evqueue *q, const struct evqueue_page *page
         return;
     struct evqueue_missing m = evqueue_page_missing(q, page);
     q->exit_held = q->wants_details;
+    /* planted: missed-exit */
+    q->exit_seq = m.later;
     if (m.later != 0)
-        q->exit_seq = m.later;
-    else if (m.before != 0 && (whole || (page->held && m.nbefore == 1)))
+        return;
+    if (m.before != 0 && (whole || (page->held && m.nbefore == 1)))
         q->exit_seq = m.before;
     else
         q->exit_held = false;
@@ -338,7 +355,7 @@ static int evqueue_fill(struct evqueue *q, uint64_t to) {
             end = MIN(end, q->exit_seq);
         if (q->closed_seq > q->last)
             end = MIN(end, q->closed_seq);
-        r = evqueue_append_mark(q, EVQUEUE_GAP, q->last + 1, end - 1);
+        r = evqueue_append_gap(q, end - 1);
         if (r < 0)
             return r;
     }

@@ -3,6 +3,7 @@
 #include "base/uri.h"
 #include "client/fshandle.h"
 #include "client/sandboxparams.h"
+#include "client/xs_file.h"
 #include "client/xs_watch.h"
 
 #include <errno.h>
@@ -34,7 +35,9 @@ static void space_free(struct xs_fs *f) {
 /* Operations have ended by now; what is left belongs to the caller. */
 static void part_free(struct client_part *p) {
     struct files *files = files_of(p);
+    files->ending = true;
     list_for_each(i, &files->watches) xs_watch_free(list_entry(i, struct xs_watch, node));
+    list_for_each(i, &files->opened) xs_file_free(list_entry(i, struct xs_file, node));
     fshandle_free_all(files);
     list_for_each(i, &files->spaces) space_free(list_entry(i, struct xs_fs, node));
     free(files);
@@ -53,6 +56,7 @@ struct files *fspart_get(struct xs_client *c) {
     list_init(&files->spaces);
     list_init(&files->handles);
     list_init(&files->watches);
+    list_init(&files->opened);
     client_add_part(c, &files->part);
     *slot = files;
     return files;

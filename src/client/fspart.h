@@ -10,6 +10,7 @@ struct files {
     struct list spaces;       /* struct xs_fs.node */
     struct list handles;      /* struct fshandle.node */
     struct list watches;      /* struct xs_watch.node */
+    struct list opened;       /* struct xs_file.node */
     uint64_t next_id;         /* of a handle or watch */
     uint64_t missing_id;      /* the last one of fs/watchMissing: they must grow */
     struct xs_watch *missing; /* the one watch of fs/watchMissing, or NULL; borrowed */

@@ -132,6 +132,9 @@ static inline uint64_t link_sent(const struct link *l) {
 size_t link_out_put(struct link *l, const char *data, size_t n, size_t at);
 /* Writes what the kernel takes. True: everything. */
 bool link_out_flush(struct link *l);
+/* Answers a close frame, if the kernel takes it at once. A failure does not matter: the connection
+ * ends, and what the server has said is the reason. */
+void link_out_echo(struct link *l, unsigned code);
 /* Bytes as they are, before the WebSocket opens. False: they do not fit. */
 bool link_out_raw(struct link *l, const char *data, size_t n);
 /* Waits for what there is to wait for. */

@@ -44,13 +44,8 @@ static bool link_in_upgrade(struct link *l) {
 /* -- messages -- */
 
 static void link_in_closed(struct link *l, unsigned code, const char *reason, size_t n) {
-    /* Echo it if the kernel takes it at once. */
-    l->close_due = true;
-    l->close_code = code == 1005 ? 1000 : code;
-    if (l->state == LINK_OPEN && l->frame_left == 0)
-        link_out_flush(l);
-    if (l->state < LINK_UPGRADE)
-        return;
+    if (l->state == LINK_OPEN)
+        link_out_echo(l, code == 1005 ? 1000 : code);
     link_break(l, code == 1001 ? LINK_LEAVING : LINK_LOST, XS_ELOST,
                "the server closed the connection (%u%s%.*s)", code, n > 0 ? " " : "", (int)n,
                reason);

@@ -181,6 +181,17 @@ static void link_out_finish(struct link *l) {
     }
 }
 
+void link_out_echo(struct link *l, unsigned code) {
+    l->close_due = true;
+    l->close_code = code;
+    link_out_controls(l);
+    if (l->out_at == l->out_len)
+        return;
+    ssize_t n = link_out_write(l, l->out_data + l->out_at, l->out_len - l->out_at);
+    if (n > 0)
+        l->out_at += (size_t)n; /* link_sent(): a request in it must not be sent twice */
+}
+
 bool link_out_flush(struct link *l) {
     if (l->state < LINK_UPGRADE)
         return false;

@@ -57,12 +57,8 @@ int op_new(struct xs_client *c, struct xs_call *k, size_t size, void (*end)(stru
     if (r == 0 && c->state == XS_STATE_NEW)
         r = client_error(c, XS_ECONNECT, "not connected yet");
     r = r < 0 ? r : op_make(c, k, size, end, out);
-    int64_t limit = xs_options_get_num(c->options, XS_OPT_CALL_MS, 0);
     struct op *op = r < 0 ? NULL : *(struct op **)out;
-    if (r == 0 && limit > 0 &&
-        loop_timer_set(&c->loop, &op->deadline, loop_ms((uint64_t)limit)) < 0)
-        r = op_refuse(op, XS_ENOMEM, "out of memory");
-    return r;
+    return r == 0 && op_limit(op) < 0 ? op_refuse(op, XS_ENOMEM, "out of memory") : r;
 }
 
 static void op_free(struct op *op) {
@@ -75,11 +71,27 @@ static void op_free(struct op *op) {
 
 /* -- the end -- */
 
+/* While it waits, the socket is read: a full window of another process must not hold its answer. */
+static void op_block(struct op *op) {
+    op->blocks = true;
+    op->client->blocked++;
+    client_balance(op->client);
+}
+
+static void op_unblock(struct op *op) {
+    if (!op->blocks)
+        return;
+    op->blocks = false;
+    op->client->blocked--;
+    client_balance(op->client);
+}
+
 void op_finish(struct op *op, int result) {
     if (op->finished)
         return;
     op->finished = true;
     op->result = result;
+    op_unblock(op);
     loop_timer_del(&op->client->loop, &op->deadline);
     if (op->end != NULL)
         op->end(op);
@@ -105,8 +117,20 @@ void op_fail_with(struct op *op, struct xs_error *e) {
 
 static void op_on_deadline(struct loop_timer *t) {
     struct op *op = container_of(t, struct op, deadline);
+    struct xs_client *c = op->client;
+    bool ends = op == c->ending;
     op_fail(op, XS_ETIMEOUT, "the call took longer than %lld ms",
-            (long long)xs_options_get_num(op->client->options, XS_OPT_CALL_MS, 0));
+            (long long)xs_options_get_num(c->options, XS_OPT_CALL_MS, 0));
+    if (ends)
+        resume_close(c); /* a close without a goodbye */
+}
+
+int op_limit(struct op *op) {
+    struct xs_client *c = op->client;
+    int64_t limit = xs_options_get_num(c->options, XS_OPT_CALL_MS, 0);
+    if (limit <= 0)
+        return 0;
+    return loop_timer_set(&c->loop, &op->deadline, loop_ms((uint64_t)limit)) < 0 ? XS_ENOMEM : 0;
 }
 
 static void op_on_notice(struct notice *n) {
@@ -150,6 +174,8 @@ int op_wait(struct op *op) {
         return 0;
     }
     int gone = 0;
+    if (!op->finished)
+        op_block(op);
     while (!op->finished && gone == 0)
         gone = client_step(c, UINT64_MAX);
     if (gone != 0) {

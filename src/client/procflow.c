@@ -19,6 +19,7 @@ struct procflow_next_op {
 
 static void procflow_run(struct notice *n);
 static void procflow_on_retry(struct loop_timer *t);
+static void procflow_on_retry_now(struct loop_task *t);
 static void procflow_page_done(struct calls_request *r, int err, const struct json_node *result,
                                struct xs_error *e);
 static void procflow_details_done(struct calls_request *r, int err, const struct json_node *result,
@@ -35,6 +36,8 @@ void procflow_init(struct xs_process *p, uint64_t after) {
     p->details.done = procflow_details_done;
     p->details.after = CALLS_AGAIN;
     p->retry.fn = procflow_on_retry;
+    p->retry_now.fn = procflow_on_retry_now;
+    list_init(&p->retry_now.node);
 }
 
 void procflow_fini(struct xs_process *p) {
@@ -42,6 +45,7 @@ void procflow_fini(struct xs_process *p) {
         client_hold(p->hub->client, -1);
     notice_drop(&p->notice);
     loop_timer_del(client_loop(p->hub->client), &p->retry);
+    loop_task_del(&p->retry_now);
     calls_drop(&p->page);
     calls_drop(&p->details);
     calls_drop(&p->attach);
@@ -120,8 +124,10 @@ void procflow_fail(struct xs_process *p, int code, const char *fmt, ...) {
 
 static void procflow_again_soon(struct xs_process *p) {
     struct loop *l = client_loop(p->hub->client);
+    /* Without memory for a timer in the next turn: to fail here would hand out events while one is
+     * being handed out. */
     if (p->retry.pos == 0 && loop_timer_set(l, &p->retry, loop_ms(PROCFLOW_RETRY_MS)) < 0)
-        procflow_fail(p, XS_ENOMEM, "process %s: out of memory", p->id);
+        loop_yield(l, &p->retry_now);
 }
 
 /* `hold`: 1, 0, or -1 to leave it as it is. 0, or a negative enum xs_err. */
@@ -144,6 +150,7 @@ static void procflow_ack(struct xs_process *p) {
     if (!p->held || p->overruns || p->state != PROCHUB_LIVE || p->unacked_events == 0 ||
         (p->unacked < step && p->unacked_events < PROCHUB_ACK_EVENTS))
         return;
+    /* planted: lost-ack */
     if (procflow_send_ack(p, -1) < 0) {
         procflow_again_soon(p);
         return;
@@ -468,10 +475,17 @@ static void procflow_run(struct notice *n) {
         notice_drop(&p->notice);
 }
 
-static void procflow_on_retry(struct loop_timer *t) {
-    struct xs_process *p = container_of(t, struct xs_process, retry);
+static void procflow_try_again(struct xs_process *p) {
     procflow_ack(p);
     procflow_kick(p);
+}
+
+static void procflow_on_retry(struct loop_timer *t) {
+    procflow_try_again(container_of(t, struct xs_process, retry));
+}
+
+static void procflow_on_retry_now(struct loop_task *t) {
+    procflow_try_again(container_of(t, struct xs_process, retry_now));
 }
 
 /* -- the consumer -- */

@@ -83,8 +83,9 @@ struct xs_process {
     bool held;               /* the server keeps what is not acknowledged */
     bool overran;            /* it was not held all the time */
     struct loop_timer retry; /* a request did not fit into the queue */
-    bool overruns;           /* output beyond the window is given up: see procflow_kick() */
-    bool holds;              /* client_hold() counts it */
+    struct loop_task retry_now;
+    bool overruns; /* output beyond the window is given up: see procflow_kick() */
+    bool holds;    /* client_hold() counts it */
     uint64_t unacked, unacked_events; /* handed out since the last acknowledgement */
 
     /* view: procstart.c */

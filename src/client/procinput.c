@@ -121,6 +121,7 @@ static bool procinput_closes_by_byte(const struct xs_process *p) {
 
 static void procinput_params(struct params *params, struct buf *b, struct xs_process *p) {
     char id[48];
+    /* planted: doubled-write-id */
     snprintf(id, sizeof(id), "%s-%llu", p->write_prefix, (unsigned long long)++p->write_number);
     prochub_params(params, b, p->id);
     params_strz(params, "writeId", id);

@@ -115,10 +115,12 @@ int proctalk_call(struct xs_process *p, const void *in, size_t n, size_t max, st
         memcpy(t->copy, in, n);
         t->write.data = t->copy;
     }
-    if (p->stdin_open && procinput_put(p, &t->write, &t->o.op.error) < 0)
-        return op_refused(&t->o.op);
+    /* First: the write may fail at once, which ends the operation. */
     p->talk = t;
     notice_drop(&p->notice);
+    r = p->stdin_open ? procinput_put(p, &t->write, &t->o.op.error) : 0;
+    if (r < 0)
+        r = op_refused(&t->o.op);
     procflow_kick(p);
-    return op_wait(&t->o.op);
+    return r < 0 ? r : op_wait(&t->o.op);
 }

@@ -189,9 +189,12 @@ static void resume_first_lost(struct xs_client *c, enum link_loss how, struct xs
         client_stop(c, XS_STATE_FAILED, e);
 }
 
-static void resume_closed(struct xs_client *c) {
+void resume_close(struct xs_client *c) {
     _cleanup_xs_error_ struct xs_error e = XS_ERROR_INIT;
-    xs_error_set(&e, XS_EGONE, "%s: the client is closed", c->target.shown);
+    xs_error_set(&e, XS_EGONE, "%s: the client is closed",
+                 c->target.shown != NULL ? c->target.shown : "no URL");
+    if (c->state == XS_STATE_FAILED)
+        client_set_state(c, XS_STATE_CLOSED);
     client_stop(c, XS_STATE_CLOSED, &e);
 }
 
@@ -202,7 +205,7 @@ static void resume_on_lost(struct link *l, enum link_loss how, struct xs_error *
     resume_fini(c);
     calls_cut(c);
     if (how == LINK_ENDED) {
-        resume_closed(c);
+        resume_close(c);
         return;
     }
     if (how == LINK_REFUSED || (how == LINK_BROKEN && ++c->malformed >= RESUME_MALFORMED_MAX)) {

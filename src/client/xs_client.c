@@ -109,15 +109,6 @@ static void xs_client_ending_end(struct op *op) {
         op->client->ending = NULL;
 }
 
-static void xs_client_set_closed(struct xs_client *c) {
-    _cleanup_xs_error_ struct xs_error e = XS_ERROR_INIT;
-    xs_error_set(&e, XS_EGONE, "%s: the client is closed",
-                 c->target.shown != NULL ? c->target.shown : "no URL");
-    if (c->state == XS_STATE_FAILED)
-        client_set_state(c, XS_STATE_CLOSED);
-    client_stop(c, XS_STATE_CLOSED, &e);
-}
-
 int xs_client_close(struct xs_client *c, struct xs_call *k) {
     struct op *op;
     if (k == NULL && c->in_callback)
@@ -130,10 +121,12 @@ int xs_client_close(struct xs_client *c, struct xs_call *k) {
         return op_refuse(op, XS_EBUSY, "it is being closed already");
     bool idle = c->state == XS_STATE_RESUMING && c->live <= 0;
     if (over || idle || c->state == XS_STATE_NEW || c->state == XS_STATE_CONNECTING) {
-        xs_client_set_closed(c);
+        resume_close(c);
         op_finish(op, 0);
         return op_wait(op);
     }
+    if (op_limit(op) < 0)
+        return op_refuse(op, XS_ENOMEM, "out of memory");
     c->ending = op;
     resume_end(c);
     return op_wait(op);
@@ -165,7 +158,7 @@ int xs_client_detach(struct xs_client *c, char session[37], struct xs_call *k) {
     if (c->state == XS_STATE_READY)
         resume_end(c);
     else
-        xs_client_set_closed(c);
+        resume_close(c);
     return op_wait(op);
 }
 

@@ -1,3 +1,4 @@
+#include "base/utf8.h"
 #include "client/client_internal.h"
 
 #include <errno.h>
@@ -46,11 +47,23 @@ const char *xs_error_text(const struct xs_error *e) {
     return e->text != NULL ? e->text : xs_error_name(e->code);
 }
 
-/* Cuts a text and makes it one line. */
-static void xs_error_tidy(char *z) {
-    for (; z != NULL && *z != '\0'; z++) {
-        if ((unsigned char)*z < 0x20 || *z == 0x7f)
-            *z = ' ';
+/* The length of the code point at z, which is followed by a NUL; 0: it is not UTF-8. */
+static size_t xs_error_point(const char *z) {
+    unsigned char c = (unsigned char)*z;
+    size_t n = c < 0x80 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
+    return strnlen(z, n) == n && utf8_valid(z, n) ? n : 0;
+}
+
+void xs_error_tidy(char *z) {
+    while (*z != '\0') {
+        unsigned char c = (unsigned char)*z;
+        size_t n = xs_error_point(z);
+        bool is_c1 = n == 2 && c == 0xC2 && (unsigned char)z[1] < 0xA0;
+        if (n == 0)
+            *z = '?';
+        else if (c < 0x20 || c == 0x7F || is_c1)
+            memset(z, ' ', n);
+        z += MAX(n, (size_t)1);
     }
 }
 

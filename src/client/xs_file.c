@@ -35,6 +35,7 @@ void xs_file_free(struct xs_file *f) {
         op_fail(&o->op, XS_ECANCELED, "the file is closed");
     }
     fshandle_free(f->handle);
+    list_remove(&f->node);
     free(f);
 }
 
@@ -68,6 +69,7 @@ int xs_file_start(struct xs_fs *f, const char *path, enum xs_open mode, struct x
     if (o->file == NULL)
         return op_refuse(&o->op, XS_ENOMEM, "out of memory");
     list_init(&o->file->ops);
+    list_append(&f->files->opened, &o->file->node);
     o->file->handle = fshandle_open(f, path, mode, opened, o, &e);
     if (o->file->handle == NULL)
         return op_refuse(&o->op, e.code, "%s", xs_error_text(&e));

@@ -4,6 +4,7 @@
 #include "client/fshandle.h"
 
 struct xs_file {
+    struct list node;        /* in files.opened */
     struct fshandle *handle; /* owned */
     struct list ops;         /* reads and writes in flight: struct file_op.node */
 };

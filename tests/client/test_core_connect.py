@@ -273,7 +273,7 @@ def test_s37_a_token_stays_at_home():
     assert client.connect() == Code.EINVAL and "clear text" in client.error()
     client.free()
     # Behind a dialler of the caller the address counts too.
-    with Scripted(lambda c: c.open()) as server:
+    with Scripted(lambda c: (c.open(), c.receive())) as server:
         heads = server.connections
         with Client(server.url, token="s3cret") as client:
             assert client.state() == State.READY

@@ -123,3 +123,14 @@ def test_omitted_output_is_named():
     assert output == b"head\n... 7 bytes omitted ...\ntail"
     assert (output.head, output.tail, output.omitted) == (b"head", b"tail", 7)
     assert _model.Output(b"all", total=3) == b"all"
+
+
+@pytest.mark.parametrize("page", ["README.md", "python/README.md"])
+def test_the_first_example_of_a_page_runs(page, shared):
+    """Five lines, with the URL of a server."""
+    text = (PYTHON.parent / page).read_text().partition("```python\n")[2].partition("```")[0]
+    assert len(text.splitlines()) == 5
+    code, found = re.subn(r"ws://127\.0\.0\.1:\d+", shared.url, text)
+    assert found == 1
+    done = run(sys.executable, "-c", code, env={**os.environ, "PYTHONPATH": str(PYTHON)})
+    assert "Linux" in done.stdout and done.stdout.endswith(" 0\n"), done.stdout + done.stderr

@@ -46,6 +46,19 @@ class E2e(Check):
 
 
 @dataclass(eq=False)
+class Library(Check):
+    """Tests of tests/client: the client library against the program."""
+    tests: tuple
+    says: str
+
+    def key(self):
+        return self.tests
+
+    def __str__(self):
+        return " ".join(self.tests)
+
+
+@dataclass(eq=False)
 class Named(Check):
     name: str
     says: str
@@ -105,6 +118,10 @@ class Fault:
 
 def e2e(says, *tests):
     return E2e(tests, says)
+
+
+def library(says, *tests):
+    return Library(tests, says)
 
 
 def drop(_statement):
@@ -190,6 +207,23 @@ FAULTS = [
         edit(r"\(size_t\)n", "(size_t)n - (n == OUTLOG_CHUNK_MAX)"),
         [e2e(r"assert", "test_output.py::test_large_output_precedes_exit"),
          Soak(r"FAILED +no lost or doubled byte")]),
+    Fault(
+        "doubled-write-id", "the client gives two writes to stdin one number",
+        edit(r"\+\+p->write_number", "1 + p->write_number / 2"),
+        [library(r"an id twice", "test_core_process.py::test_writes_have_ids_of_their_own")],
+        cheap=True),
+    Fault(
+        "lost-ack", "the client does not acknowledge what was consumed",
+        edit(r"procflow_send_ack\(p, -1\) < 0", "false"),
+        [library(r"it did not happen",
+                 "test_core_process.py::test_what_was_consumed_is_acknowledged")]),
+    Fault(
+        "missed-exit", "the client takes the number of EXITED in process/read for lost output", drop,
+        [Unit("evqueue", r"FAILED")]),
+    Fault(
+        "trusted-part", "a download goes on with a part without comparing its end",
+        edit(r"if \(.*\)", "if (here == NULL)"),
+        [library(r"assert", "test_core_copies.py::test_a_part_is_compared")]),
     Fault(
         "forgotten-output", "output that the client has not acknowledged is evicted",
         edit(r"p->keep_unacked", "false"),

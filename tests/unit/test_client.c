@@ -1,141 +1,8 @@
 /* The engine over a socket pair, whose other end this program plays. */
 
-#include "client/engine.h"
+#include "client_play.h"
 
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <sys/socket.h>
-#include <cmocka.h>
-
-/* -- allocations that fail: the linker sends calls here -- */
-
-static long allocations, fail_at; /* 0: none fails */
-
-static bool fails(void) {
-    return ++allocations == fail_at;
-}
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t a, size_t b);
-void *__real_realloc(void *p, size_t n);
-void *__real_reallocarray(void *p, size_t a, size_t b);
-char *__real_strdup(const char *z);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t a, size_t b);
-void *__wrap_realloc(void *p, size_t n);
-void *__wrap_reallocarray(void *p, size_t a, size_t b);
-char *__wrap_strdup(const char *z);
-
-void *__wrap_malloc(size_t n) {
-    return fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t a, size_t b) {
-    return fails() ? NULL : __real_calloc(a, b);
-}
-
-void *__wrap_realloc(void *p, size_t n) {
-    return fails() ? NULL : __real_realloc(p, n);
-}
-
-void *__wrap_reallocarray(void *p, size_t a, size_t b) {
-    return fails() ? NULL : __real_reallocarray(p, a, b);
-}
-
-char *__wrap_strdup(const char *z) {
-    return fails() ? NULL : __real_strdup(z);
-}
-
-/* -- the other end -- */
-
-struct play {
-    int peer;
-    struct xs_client *client;
-    char text[65536];
-    size_t n;
-};
-
-#define SESSION "\"sessionId\":\"0a1b2c3d-0000-4000-8000-00000000abcd\""
-#define INFO                                                                                       \
-    "\"environmentInfo\":{\"shell\":{\"name\":\"b\",\"path\":\"/bin/b\"},\"cwd\":\"file:///w\","   \
-    "\"capabilities\":{\"a\":true,\"b\":false,\"c\":[],\"d\":[\"x\"]}}"
-
-/* 0, or why no client could be made. */
-static int play_begin(struct play *p) {
-    int fds[2];
-    char url[32];
-    *p = (struct play){.peer = -1};
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-    snprintf(url, sizeof url, "fd:%d", fds[0]);
-    p->peer = fds[1];
-    struct xs_options *o = xs_options_new();
-    int r = o == NULL ? XS_ENOMEM : xs_options_str(o, XS_OPT_URL, url);
-    r = r < 0 ? r : xs_client_new(o, &p->client);
-    xs_options_free(o);
-    /* It duplicates the descriptor when it connects. */
-    if (r == 0)
-        assert_int_equal(dup2(fds[0], fds[0]), fds[0]);
-    p->n = (size_t)fds[0];
-    return r;
-}
-
-static void play_end(struct play *p) {
-    xs_client_free(p->client);
-    close(p->peer);
-}
-
-static void say(struct play *p, const char *text) {
-    size_t n = strlen(text);
-    assert_int_equal(send(p->peer, text, n, MSG_NOSIGNAL), n);
-}
-
-/* What has come so far, as a string that is valid until the next call. */
-static const char *hear(struct play *p) {
-    ssize_t n = recv(p->peer, p->text, sizeof p->text - 1, MSG_DONTWAIT);
-    p->text[MAX(n, (ssize_t)0)] = '\0';
-    return p->text;
-}
-
-struct done {
-    struct xs_call call;
-    int result, times;
-};
-
-static void on_done(struct xs_call *k, int result) {
-    struct done *d = container_of(k, struct done, call);
-    d->result = result;
-    d->times++;
-}
-
-static void turn(struct play *p) {
-    for (int i = 0; i < 4; i++)
-        assert_int_equal(xs_client_process(p->client), 0);
-}
-
-/* Connects; the result. */
-static int play_connect(struct play *p) {
-    struct done d = {.call.done = on_done};
-    int fd = (int)p->n;
-    int r = xs_client_connect(p->client, &d.call);
-    close(fd);
-    if (r < 0)
-        return r;
-    turn(p);
-    if (d.times == 0) {
-        assert_non_null(strstr(hear(p), "\"method\":\"initialize\""));
-        say(p, "{\"id\":1,\"result\":{" SESSION "," INFO "}}\n");
-        turn(p);
-    }
-    /* A failed allocation may leave it waiting. */
-    if (d.times == 0)
-        xs_call_cancel(&d.call);
-    turn(p);
-    assert_int_equal(d.times, 1);
-    return d.result;
-}
+#define HELLO "{\"id\":1,\"result\":{" SESSION "," INFO "}}\n"
 
 static void shakes_hands(void **state) {
     (void)state;
@@ -143,7 +10,7 @@ static void shakes_hands(void **state) {
     assert_int_equal(play_begin(&p), 0);
     assert_int_equal(xs_client_state(p.client), XS_STATE_NEW);
     assert_null(xs_client_info(p.client));
-    assert_int_equal(play_connect(&p), 0);
+    assert_int_equal(play_connect(&p, HELLO), 0);
     assert_int_equal(xs_client_state(p.client), XS_STATE_READY);
     const struct xs_info *i = xs_client_info(p.client);
     assert_string_equal(i->shell, "/bin/b");
@@ -161,7 +28,7 @@ static void asks_and_answers(void **state) {
     (void)state;
     struct play p;
     assert_int_equal(play_begin(&p), 0);
-    assert_int_equal(play_connect(&p), 0);
+    assert_int_equal(play_connect(&p, HELLO), 0);
     struct xs_bytes out = {NULL, 0};
     struct done one = {.call.done = on_done}, two = {.call.done = on_done};
     assert_int_equal(xs_client_rpc(p.client, "a/b", "{\"x\":1}", &out, &one.call), 0);
@@ -190,7 +57,7 @@ static int scenario(void) {
     struct play p;
     int r = play_begin(&p);
     if (r == 0)
-        r = play_connect(&p);
+        r = play_connect(&p, HELLO);
     else
         close((int)p.n);
     struct xs_bytes out = {NULL, 0};
@@ -245,7 +112,7 @@ static void bounds_what_comes(void **state) {
     (void)state;
     struct play p;
     assert_int_equal(play_begin(&p), 0);
-    assert_int_equal(play_connect(&p), 0);
+    assert_int_equal(play_connect(&p, HELLO), 0);
     say(&p, "{\"id\":\"x\",\"result\":1}\n");
     turn(&p);
     assert_int_equal(xs_client_state(p.client), XS_STATE_FAILED);

@@ -1,5 +1,6 @@
 """A proxy that cuts connections at a chosen byte, or swallows what passes."""
 
+import select
 import selectors
 import socket
 import struct
@@ -164,12 +165,32 @@ class Proxy:
                 return
             pair.passed[way] += len(data)
             self.passed[way] += len(data)
-            sink.sendall(data)
+            if not self.send(pair, sink, data):
+                return
         except OSError:
             self.end(pair, RST)
             return
         if cut and pair.passed[way] >= cut.at:
             self.make(pair)
+
+    def send(self, pair, sink, data):
+        """Sends everything. Without the lock while it waits, so that a test that does not read can
+        cut. False: it has."""
+        data = memoryview(data)
+        while data:
+            try:
+                data = data[sink.send(data, socket.MSG_DONTWAIT):]
+            except BlockingIOError:
+                self.lock.release()
+                try:
+                    select.select([], [sink], [], 0.1)
+                except (OSError, ValueError):
+                    pass  # it was closed meanwhile
+                finally:
+                    self.lock.acquire()
+            if pair not in self.pairs:
+                return False
+        return True
 
     def end(self, pair, kind):
         self.pairs.discard(pair)
