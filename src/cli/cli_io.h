@@ -64,6 +64,7 @@ struct cli_io {
     bool finished; /* cli_io_fini() has run */
     bool resized;  /* the size is to be sent */
     bool repaint;  /* another size first */
+    bool hung_up;  /* input has told the end of the terminal, and SIGHUP may follow */
     bool resizing;
     struct xs_call resize;
     unsigned interrupts;    /* in a row */

@@ -9,6 +9,9 @@ void cli_io_set_end(struct cli_io *io, enum cli_end end, const char *why);
 /* Takes all signals that have arrived (cli_io_signal.c). */
 void cli_io_signal_take(struct cli_io *io);
 
+/* The terminal is gone: as SIGHUP, which may or may not come as well (cli_io_signal.c). */
+void cli_io_signal_hangup(struct cli_io *io);
+
 /* Sends the size if it is due and none is on its way (cli_io_signal.c). */
 void cli_io_signal_send_size(struct cli_io *io);
 

@@ -82,6 +82,10 @@ static bool is_last_interrupt(struct cli_io *io) {
 
 static void take_signal(struct cli_io *io, int number) {
     bool user = number == SIGUSR1 || number == SIGUSR2;
+    if (number == SIGHUP && io->hung_up) { /* one end of the terminal, told twice */
+        io->hung_up = false;
+        return;
+    }
     if (number == SIGCONT && io->term.raw)
         cli_term_again(&io->term);
     if (number == SIGCONT || number == SIGWINCH) {
@@ -102,6 +106,13 @@ static void take_signal(struct cli_io *io, int number) {
         io->leave_ms = cli_io_now() + GRACE_MS;
     }
     cli_io_signal(io, number);
+}
+
+void cli_io_signal_hangup(struct cli_io *io) {
+    bool told = io->signal == SIGHUP;
+    if (!told)
+        take_signal(io, SIGHUP);
+    io->hung_up = !told;
 }
 
 void cli_io_signal_take(struct cli_io *io) {
