@@ -149,10 +149,8 @@ static void on_due(struct cli_io *io) {
 
 static void on_flushed(struct cli_io *io) {
     int out = cli_sink_flush(&io->out), err = cli_sink_flush(&io->err);
-    if (out < 0 && out != -EPIPE)
-        cli_io_set_end(io, CLI_END_OUTPUT, strerror(-out));
-    else if (out < 0)
-        cli_io_set_end(io, CLI_END_READER, NULL);
+    if (out < 0)
+        (void)cli_io_output_failed(io, out);
     if (out <= 0 && err <= 0 && io->paused) {
         io->paused = false;
         xs_process_unpause(io->process);

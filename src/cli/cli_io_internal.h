@@ -26,5 +26,9 @@ int cli_io_output_event(struct xs_process *p, const struct xs_event *e, void *us
 bool cli_io_history_take(struct cli_io *io, const struct xs_event *e, int *r);
 void cli_io_history_drop(struct cli_io *io);
 
+/* What follows from a sink that failed with `r` (cli_io_output.c): 0 if the loop goes on without
+ * it, else the end is noted and `r` returned. */
+int cli_io_output_failed(struct cli_io *io, int r);
+
 /* Prints output (cli_io_output.c): as cli_sink_put(). */
 int cli_io_output_put(struct cli_io *io, const struct xs_event *e);

@@ -109,10 +109,10 @@ static void take_signal(struct cli_io *io, int number) {
 }
 
 void cli_io_signal_hangup(struct cli_io *io) {
-    bool told = io->signal == SIGHUP;
-    if (!told)
-        take_signal(io, SIGHUP);
-    io->hung_up = !told;
+    if (io->signal == SIGHUP)
+        return;
+    take_signal(io, SIGHUP);
+    io->hung_up = true;
 }
 
 void cli_io_signal_take(struct cli_io *io) {
