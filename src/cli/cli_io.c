@@ -124,6 +124,8 @@ static int next_ms(const struct cli_io *io, int64_t until) {
     int64_t now = cli_io_now(), at = until;
     if (io->leave_ms != 0 && (at < 0 || io->leave_ms < at))
         at = io->leave_ms;
+    if (io->resize_ms != 0 && (at < 0 || io->resize_ms < at))
+        at = io->resize_ms;
     int64_t said = io->lost_ms + LOST_SAID_MS;
     if (io->tty && io->lost_ms != 0 && !io->lost_said && (at < 0 || said < at))
         at = said;
@@ -163,8 +165,10 @@ static void turn(struct cli_io *io, int64_t until) {
     set_polls(io, p);
     int n = poll(p, WAIT_COUNT, next_ms(io, until));
     on_due(io);
-    if (n <= 0)
+    if (n <= 0) {
+        cli_io_signal_send_size(io);
         return;
+    }
     if (p[WAIT_SIGNALS].revents != 0)
         cli_io_signal_take(io);
     if (p[WAIT_WATCH].revents != 0 && io->was_stolen(io))

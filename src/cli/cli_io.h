@@ -66,6 +66,7 @@ struct cli_io {
     bool repaint;  /* another size first */
     bool hung_up;  /* input has told the end of the terminal, and SIGHUP may follow */
     bool resizing;
+    int64_t resize_ms; /* the size is sent then; 0: at once */
     struct xs_call resize;
     unsigned interrupts;    /* in a row */
     int64_t interrupted_ms; /* the first of them */

@@ -5,6 +5,7 @@
 
 #define INTERRUPTS 3      /* within the window: stop asking politely */
 #define INTERRUPT_MS 2000 /* the window */
+#define REPAINT_MS 100    /* between the two sizes: a program has to see both */
 #define GRACE_MS 2000     /* for a command in a terminal, after TERM or HUP */
 
 struct cli_sent {
@@ -138,9 +139,11 @@ static void on_resized(struct xs_call *call, int result) {
 
 void cli_io_signal_send_size(struct cli_io *io) {
     unsigned rows, cols;
-    if (!io->resized || io->resizing || io->process == NULL || io->exit.exited)
+    if (!io->resized || io->resizing || io->process == NULL || io->exit.exited ||
+        cli_io_now() < io->resize_ms)
         return;
     io->resized = false;
+    io->resize_ms = 0;
     if (!cli_term_size(STDIN_FILENO, &rows, &cols) && !cli_term_size(STDOUT_FILENO, &rows, &cols) &&
         !cli_term_size(STDERR_FILENO, &rows, &cols))
         return;
@@ -148,6 +151,7 @@ void cli_io_signal_send_size(struct cli_io *io) {
         rows = rows > 1 ? rows - 1 : 2;
         io->repaint = false;
         io->resized = true;
+        io->resize_ms = cli_io_now() + REPAINT_MS;
     }
     io->resizing = true;
     io->resize = (struct xs_call){.done = on_resized, .user = io};
