@@ -139,11 +139,12 @@ static void on_resized(struct xs_call *call, int result) {
 
 void cli_io_signal_send_size(struct cli_io *io) {
     unsigned rows, cols;
-    if (!io->resized || io->resizing || io->process == NULL || io->exit.exited ||
-        cli_io_now() < io->resize_ms)
+    if (io->resize_ms != 0 && cli_io_now() < io->resize_ms)
+        return;
+    io->resize_ms = 0;
+    if (!io->resized || io->resizing || io->process == NULL || io->exit.exited)
         return;
     io->resized = false;
-    io->resize_ms = 0;
     if (!cli_term_size(STDIN_FILENO, &rows, &cols) && !cli_term_size(STDOUT_FILENO, &rows, &cols) &&
         !cli_term_size(STDERR_FILENO, &rows, &cols))
         return;
