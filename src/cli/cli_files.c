@@ -6,6 +6,7 @@
 #include "cli/cli_stat.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 
 #define PIECE (1u << 20)
@@ -49,10 +50,12 @@ static int each(struct cli *c, size_t first, operand_fn *fn) {
 static int write_out(const char *p, size_t n) {
     while (n > 0) {
         ssize_t done = write(STDOUT_FILENO, p, n);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0)
+        if (done < 0 && errno == EAGAIN) /* whoever shares it may have made it so */
+            (void)poll(&(struct pollfd){.fd = STDOUT_FILENO, .events = POLLOUT}, 1, -1);
+        else if (done < 0 && errno != EINTR)
             return -errno;
+        if (done < 0)
+            continue;
         p += done;
         n -= (size_t)done;
     }
@@ -122,12 +125,11 @@ static int write_long(struct cli *c, struct cli_place_host *h, const char *path,
     struct xs_file *f = NULL;
     ssize_t n = PIECE;
     int r = xs_fs_open(h->fs, path, XS_OPEN_REPLACE, &f, NULL);
-    for (uint64_t at = 0; r >= 0 && n > 0; at += (uint64_t)n) {
+    for (uint64_t at = 0; r >= 0 && n > 0;) {
         r = xs_file_write(f, at, piece, (size_t)n, NULL);
-        if (r >= 0 && n < (ssize_t)PIECE)
-            break;
+        at += (uint64_t)n;
         if (r >= 0)
-            n = fill(piece);
+            n = n < (ssize_t)PIECE ? 0 : fill(piece);
     }
     if (n < 0) {
         xs_file_free(f);
