@@ -330,7 +330,6 @@ def test_34_across(xs, tmp_path):
             done = xs.run("cp", "-r", f"{server.url}:/tree", f":{tmp_path}/in")
         assert done.status in (0, 1, 255), done
         assert sorted(os.listdir(tmp_path)) == ["home", "in"], name
-        assert set(os.listdir(tmp_path / "in")) <= {"ok", "evil"}, name
     assert (tmp_path / "in" / "ok").read_bytes() == b"evil"
 
 
