@@ -47,6 +47,8 @@ struct cli_io {
     bool (*was_stolen)(struct cli_io *io); /* asked when it is readable */
     void *user;
 
+    const char *spool; /* borrowed: removed if the start fails; NULL: none */
+
     enum cli_end end;
     char *why; /* owned */
     int signal;
