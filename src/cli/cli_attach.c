@@ -152,6 +152,18 @@ static int fail_kill(struct cli_kept *k, int r) {
     return cli_say_failure(k->cli, xs_client_error(k->client), k->state.name, CLI_FAILED);
 }
 
+/* With --json a line tells what was done. */
+static int done(struct cli *c, const char *what, const char *name) {
+    _cleanup_cli_json_ struct cli_json j = CLI_JSON_INIT;
+    if (!c->json)
+        return 0;
+    cli_json_open(&j, NULL, '{');
+    cli_json_str(&j, "event", str_of(what));
+    cli_json_str(&j, "name", str_of(name));
+    cli_json_close(&j, '}');
+    return cli_json_print(&j, STDOUT_FILENO) < 0 ? CLI_FAILED : 0;
+}
+
 /* Ends the process and waits until it is closed; then nothing is left to be kept. */
 static int end_kept(struct cli_kept *k) {
     struct cli *c = k->cli;
@@ -165,7 +177,7 @@ static int end_kept(struct cli_kept *k) {
     if (r < 0)
         return fail_kill(k, r);
     cli_kept_forget(k);
-    return 0;
+    return done(c, "ended", k->state.name);
 }
 
 static int kill_one(struct cli *c, const char *name) {
@@ -190,7 +202,7 @@ static int kill_one(struct cli *c, const char *name) {
     r = settle(&k, &w, r);
     if (r < 0)
         return fail_kill(&k, r);
-    return cli_kept_leave(&k) < 0 ? CLI_LOST : 0;
+    return cli_kept_leave(&k) < 0 ? CLI_LOST : done(c, "signaled", name);
 }
 
 int cli_attach_kill(struct cli *c) {

@@ -102,6 +102,19 @@ int cli_files_cat(struct cli *c) {
     return each(c, 0, cat_one);
 }
 
+/* With --json a line tells what was done. */
+static int done(struct cli *c, const char *what, const char *path) {
+    _cleanup_cli_json_ struct cli_json j = CLI_JSON_INIT;
+    if (!c->json)
+        return 0;
+    cli_json_open(&j, NULL, '{');
+    cli_json_str(&j, "event", str_of(what));
+    cli_json_path(&j, "path", str_of(path));
+    cli_json_close(&j, '}');
+    int r = cli_json_print(&j, STDOUT_FILENO);
+    return r < 0 ? output_failed(c, -r) : 0;
+}
+
 /* -- write -- */
 
 /* Fills a piece from standard input; fewer bytes mean its end. -errno. */
@@ -139,7 +152,7 @@ static int write_long(struct cli *c, struct cli_place_host *h, const char *path,
         r = xs_file_close(f, NULL);
     else
         xs_file_free(f);
-    return r < 0 ? fail(c, h, path, CLI_FAILED) : 0;
+    return r < 0 ? fail(c, h, path, CLI_FAILED) : done(c, "written", path);
 }
 
 static int write_one(struct cli *c, struct cli_place_host *h, const char *path) {
@@ -152,9 +165,9 @@ static int write_one(struct cli *c, struct cli_place_host *h, const char *path) 
     if (n == (ssize_t)PIECE)
         return write_long(c, h, path, piece);
     unsigned flags = xs_client_can(h->client, "fsAtomicWrite") ? XS_ATOMIC : 0;
-    return xs_fs_write(h->fs, path, piece, (size_t)n, flags, NULL) < 0
-               ? fail(c, h, path, CLI_FAILED)
-               : 0;
+    if (xs_fs_write(h->fs, path, piece, (size_t)n, flags, NULL) < 0)
+        return fail(c, h, path, CLI_FAILED);
+    return done(c, "written", path);
 }
 
 int cli_files_write(struct cli *c) {
@@ -184,20 +197,7 @@ int cli_files_stat(struct cli *c) {
     return each(c, 0, stat_one);
 }
 
-/* -- changes: silent if all goes well -- */
-
-/* With --json a line tells what was done. */
-static int done(struct cli *c, const char *what, const char *path) {
-    _cleanup_cli_json_ struct cli_json j = CLI_JSON_INIT;
-    if (!c->json)
-        return 0;
-    cli_json_open(&j, NULL, '{');
-    cli_json_str(&j, "event", str_of(what));
-    cli_json_path(&j, "path", str_of(path));
-    cli_json_close(&j, '}');
-    int r = cli_json_print(&j, STDOUT_FILENO);
-    return r < 0 ? output_failed(c, -r) : 0;
-}
+/* -- changes -- */
 
 static int rm_one(struct cli *c, struct cli_place_host *h, const char *path) {
     unsigned flags = (cli_has(c, CLI_OPT_RECURSIVE) ? XS_RECURSIVE : 0u) |
