@@ -74,7 +74,7 @@ def test_38_detached(xs):
         assert lines[0]["event"] == "output", command
     [document] = run(xs, "ps")
     assert [p["state"] for p in document["processes"]] == ["closed"]
-    assert run(xs, "run", "-d", "--name", "b", "sleep", "1000", host="")
+    assert run(xs, "run", "-d", "--name", "b", "sleep", "1000")
     assert run(xs, "kill", "-s", "TERM", "b") == [{"event": "signaled", "name": "b"}]
     assert run(xs, "kill", "a", "b") == [{"event": "ended", "name": "a"},
                                          {"event": "ended", "name": "b"}]
