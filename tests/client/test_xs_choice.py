@@ -8,7 +8,8 @@ import pytest
 
 from harness.servers import reference_path
 from harness.scripted import Scripted
-from harness.xs import Xs, write_private
+from harness.waiting import until
+from harness.xs import XS, Xs, write_private
 
 TOKEN = "tok3n-that-nobody-may-see-0123456789abcdef"
 
@@ -73,46 +74,40 @@ def test_36_program_environment(lone_xs):
     assert lone_xs.run("run", "sh", "-c", "echo x; exit 3").status == 3
 
 
-# What the reference takes for want of a default, this machine, is an error of xs.
 CASES = {
     "variable": (None, "variable"),
     "file": ('default = "a"\n[[environments]]\nid = "a"\nurl = "URL"\n', "file"),
-    "empty file": ("", None),
-    "no default": ('[[environments]]\nid = "a"\nurl = "URL"\n', "file"),
+    "spaces": ('default = " b "\n[[environments]]\nid = "a"\nurl = "ws://127.0.0.1:1"\n'
+               '[[environments]]\nid = "b"\nurl = " URL "\n', "file"),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_36_as_the_client_of_the_reference(tmp_path, case):
-    """Both connect to the same place, told by who knocks."""
+    """Both knock at the same place, and at no other. What the client takes for want of a default,
+    this machine, is an error of xs."""
     codex = reference_path("0.166.0")
-    knocks = {"xs": set(), "codex": set()}
-    for name in knocks:
-        def note(place, name=name):
-            def script(c):
-                knocks[name].add(place)
-                c.read_head()
-            return script
-        home = tmp_path / name
+    text, wanted = CASES[case]
+    for name in ("xs", "codex"):
+        home, knocks = tmp_path / name, []
+
+        def script(place):
+            return lambda c: (c.read_head(), knocks.append(place))  # pylint: disable=W0640
         user = Xs(home)
-        with Scripted(note("variable")) as variable, Scripted(note("file")) as file:
-            env = {"CODEX_EXEC_SERVER_URL": variable.url}
-            if CASES[case][0] is not None:
-                environments(home, CASES[case][0].replace("URL", file.url))
-            if name == "xs":
-                user.run("info", env=env)
-            else:
-                (home / ".codex").mkdir(exist_ok=True)
-                subprocess.run([codex, "exec", "--skip-git-repo-check", "hello"],
-                               env={**user.environment(None, env), "CODEX_HOME": str(home / ".codex"),
-                                    "OPENAI_API_KEY": "x", "OPENAI_BASE_URL": "http://127.0.0.1:1/"},
-                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL, timeout=60, check=False, cwd=home)
-        user.finish()
-    wanted = {CASES[case][1]} - {None}
-    assert knocks["xs"] == wanted
-    if knocks["codex"]:
-        assert knocks["codex"] == wanted
+        with Scripted(script("variable")) as variable, Scripted(script("file")) as file:
+            env = user.environment(None, {"CODEX_EXEC_SERVER_URL": variable.url,
+                                          "CODEX_HOME": str(home / ".codex"),
+                                          "OPENAI_API_KEY": "x"})
+            (home / ".codex").mkdir()
+            if text is not None:
+                environments(home, text.replace("URL", file.url))
+            command = [XS, "info"] if name == "xs" else [codex, "exec", "--skip-git-repo-check", "x"]
+            client = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, cwd=home,
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            until(lambda: knocks, f"{name} at the door")  # pylint: disable=W0640
+            client.kill()
+            client.wait()
+        assert set(knocks) == {wanted}, name
 
 
 # -- 37: tokens
