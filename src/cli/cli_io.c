@@ -200,7 +200,7 @@ int cli_io_await(struct cli_io *io, struct cli_wait *w, int r, int64_t max_ms) {
 int cli_io_join(struct cli_io *io, struct xs_process *p, int input) {
     io->process = p;
     int r = cli_feed_init(&io->feed, input,
-                          io->tty ? CLI_FEED_TYPED_MAX : CLI_FEED_SLOTS * CLI_FEED_PIECE);
+                          io->tty ? CLI_FEED_TYPED_MAX : CLI_FEED_SLOTS * CLI_FEED_PIECE, io->tty);
     if (r < 0)
         return cli_say_error(io->cli, CLI_FAILED, "%s", strerror(-r));
     io->feed.process = p;
