@@ -27,8 +27,10 @@ static void show(struct cli_transfer *t) {
     char line[CLI_METER_LINE];
     unsigned rows, cols;
     int64_t now = cli_io_now();
-    if (!has_meter(t->cli) || now - t->begun_ms < CLI_METER_DELAY_MS)
+    if (!has_meter(t->cli) || now - t->begun_ms < CLI_METER_DELAY_MS ||
+        now - t->shown_ms < METER_MS)
         return;
+    t->shown_ms = now;
     if (!cli_term_size(STDERR_FILENO, &rows, &cols))
         cols = WIDTH;
     struct cli_meter m = {.file = t->file != NULL ? t->file : t->from,
@@ -45,6 +47,7 @@ static void show(struct cli_transfer *t) {
 static void end_line(struct cli_transfer *t) {
     if (!t->cli->meter_shown)
         return;
+    t->shown_ms = 0;
     show(t);
     fprintf(stderr, "\n");
     t->cli->meter_shown = false;
