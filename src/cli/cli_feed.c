@@ -64,7 +64,7 @@ static void close_stdin(struct cli_feed *f);
 
 static void send_held(struct cli_feed *f) {
     struct cli_feed_slot *slot = idle(f);
-    if (f->held.len > 0 && slot != NULL && f->process != NULL) {
+    if (f->held.len > 0 && slot != NULL && f->process != NULL && !f->broken) {
         struct buf held = f->held;
         f->held = BUF_INIT(f->max + CLI_FEED_PIECE);
         send_piece(f, slot, held.p, held.len);

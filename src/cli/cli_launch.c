@@ -12,7 +12,7 @@
 
 /* Joins the pieces of a spool into a file that is gone when the command begins. */
 #define SPOOL_SCRIPT                                                                               \
-    "for f in \"$0\"/*; do cat \"$f\" && rm -f \"$f\" || exit 126; done >\"$0/.all\"; "              \
+    "for f in \"$0\"/*; do cat \"$f\" && rm -f \"$f\" || exit 126; done >\"$0/.all\"; "            \
     "exec <\"$0/.all\"; rm -rf -- \"$0\"; exec \"$@\""
 #define COMMAND_SHOWN 1024 /* bytes of a command that people see */
 

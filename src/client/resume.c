@@ -11,7 +11,7 @@
 #define RESUME_PATIENCE_MS 3000
 #define RESUME_CONNECT_MS 5000  /* of one try */
 #define RESUME_LEAVING_MS 2000  /* after close code 1001 */
-#define RESUME_BUSY_MS 3000       /* for another client to leave a session that we begin with */
+#define RESUME_BUSY_MS 3000     /* for another client to leave a session that we begin with */
 #define RESUME_MARGIN_MS 2000   /* before the session's time to live is over */
 #define RESUME_PROOF_MS 1000    /* a connection that lived so long was one */
 #define RESUME_ASSUMED_MS 30000 /* time to live and retention of a server that does not tell */

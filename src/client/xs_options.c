@@ -329,7 +329,8 @@ static bool xs_options_is_url(const char *name) {
 
 /* The default of the list, as an id; NULL with the error set: there is none. */
 static const char *xs_options_default(struct xs_options *o, const struct environments *list) {
-    if (list->default_named && list->default_id != NULL) /* `local` for want of one does not count */
+    /* `local` for want of one does not count. */
+    if (list->default_named && list->default_id != NULL)
         return list->default_id;
     xs_error_set(&o->error, XS_EINVAL,
                  list->from_file ? "environments.toml has no default: name an environment or a URL"

@@ -365,12 +365,11 @@ static void test_worlds(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_end_with_a_hole),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_pages),     cmocka_unit_test(test_page_and_live),
-        cmocka_unit_test(test_late_exit), cmocka_unit_test(test_details),
-        cmocka_unit_test(test_window),    cmocka_unit_test(test_holes),
-        cmocka_unit_test(test_worlds),
+        cmocka_unit_test(test_order),         cmocka_unit_test(test_end_with_a_hole),
+        cmocka_unit_test(test_refused),       cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_page_and_live), cmocka_unit_test(test_late_exit),
+        cmocka_unit_test(test_details),       cmocka_unit_test(test_window),
+        cmocka_unit_test(test_holes),         cmocka_unit_test(test_worlds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
