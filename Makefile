@@ -18,9 +18,9 @@ VERIFY_ARGS ?=
 MESON_SETUP = meson setup --prefix=$(PREFIX)
 NINJA = ninja --quiet
 
-.PHONY: all run check test verify conform real-client bench fuzz soak peers planted lint format hooks install dist-static clean help FORCE
+.PHONY: all run check test verify conform real-client bench fuzz soak peers planted lint format hooks install uninstall dist-static clean help FORCE
 
-all: build/exec-server ## build the program at build/exec-server (default)
+all: build/exec-server ## build build/exec-server and build/xs (default)
 
 build/build.ninja:
 	@tools/deps --check build
@@ -28,12 +28,12 @@ build/build.ninja:
 
 # ninja knows what is out of date.
 build/exec-server: build/build.ninja FORCE
-	@$(NINJA) -C build exec-server
+	@$(NINJA) -C build exec-server xs
 
 run: ## install what is missing, build, start the server (ARGS=...)
 	@tools/deps build
 	@$(MAKE) --no-print-directory build/exec-server >&2
-	@exec build/exec-server $(ARGS)
+	@exec tools/run-server $(ARGS)
 
 check: ## build, lint, unit tests and quick end-to-end tests, in a minute
 	@tools/deps build test
@@ -103,10 +103,11 @@ hooks: ## let git check the subject of each commit in this clone
 	fi && mkdir -p "$${hook%/*}" && \
 	printf '#!/bin/sh\nexec tools/check-subject "$$1"\n' >"$$hook" && chmod +x "$$hook"
 
-install: all ## install program, manual page, documents (DESTDIR, PREFIX)
-	@meson configure build --prefix=$(PREFIX)
-	@$(NINJA) -C build
-	@meson install -C build --no-rebuild --destdir '$(DESTDIR)'
+install: build/build.ninja ## install programs, library, documents, completions, units (DESTDIR, PREFIX)
+	@tools/install --prefix '$(PREFIX)' --destdir '$(DESTDIR)' build
+
+uninstall: build/build.ninja ## remove what install has installed (DESTDIR, PREFIX)
+	@tools/install --remove --prefix '$(PREFIX)' --destdir '$(DESTDIR)' build
 
 build-static/build.ninja:
 	@tools/deps build

@@ -140,23 +140,44 @@ static int signal_of(const char *name) {
     return 0;
 }
 
+/* Waits for an answer about the process; its end serves as well. */
+static int settle(struct cli_kept *k, struct cli_wait *w, int r) {
+    r = cli_io_await(&k->io, w, r, -1);
+    return r < 0 && k->io.end == CLI_END_CLOSED ? 0 : r;
+}
+
+static int fail_kill(struct cli_kept *k, int r) {
+    if (r == XS_ECANCELED && k->io.end == CLI_END_SIGNAL)
+        return CLI_SIGNALED + k->io.signal;
+    return cli_say_failure(k->cli, xs_client_error(k->client), k->state.name, CLI_FAILED);
+}
+
+/* With --json a line tells what was done. */
+static int done(struct cli *c, const char *what, const char *name) {
+    _cleanup_cli_json_ struct cli_json j = CLI_JSON_INIT;
+    if (!c->json)
+        return 0;
+    cli_json_open(&j, NULL, '{');
+    cli_json_str(&j, "event", str_of(what));
+    cli_json_str(&j, "name", str_of(name));
+    cli_json_close(&j, '}');
+    return cli_json_print(&j, STDOUT_FILENO) < 0 ? CLI_FAILED : 0;
+}
+
 /* Ends the process and waits until it is closed; then nothing is left to be kept. */
 static int end_kept(struct cli_kept *k) {
     struct cli *c = k->cli;
     int64_t grace = cli_has(c, CLI_OPT_GRACE) ? c->args.number[CLI_OPT_GRACE] : GRACE_DEFAULT_MS;
     struct cli_wait w;
     cli_io_wait_init(&w);
-    int r = xs_process_terminate(k->process, grace, &w.call);
-    r = cli_io_await(&k->io, &w, r, -1);
+    int r = settle(k, &w, xs_process_terminate(k->process, grace, &w.call));
     cli_io_wait_init(&w);
-    if (r >= 0)
-        r = xs_process_wait(k->process, 1, grace + CLOSED_MS, NULL, &w.call);
-    if (r >= 0)
-        r = cli_io_await(&k->io, &w, r, -1);
+    if (r >= 0 && k->io.end != CLI_END_CLOSED)
+        r = settle(k, &w, xs_process_wait(k->process, 1, grace + CLOSED_MS, NULL, &w.call));
     if (r < 0)
-        return cli_say_failure(c, xs_client_error(k->client), k->state.name, CLI_FAILED);
+        return fail_kill(k, r);
     cli_kept_forget(k);
-    return 0;
+    return done(c, "ended", k->state.name);
 }
 
 static int kill_one(struct cli *c, const char *name) {
@@ -178,10 +199,10 @@ static int kill_one(struct cli *c, const char *name) {
     struct cli_wait w;
     cli_io_wait_init(&w);
     int r = xs_process_signal(k.process, signal_of(cli_value(c, CLI_OPT_SIGNAL)), &w.call);
-    r = cli_io_await(&k.io, &w, r, -1);
+    r = settle(&k, &w, r);
     if (r < 0)
-        return cli_say_failure(c, xs_client_error(k.client), name, CLI_FAILED);
-    return cli_kept_leave(&k) < 0 ? CLI_LOST : 0;
+        return fail_kill(&k, r);
+    return cli_kept_leave(&k) < 0 ? CLI_LOST : done(c, "signaled", name);
 }
 
 int cli_attach_kill(struct cli *c) {

@@ -2,6 +2,7 @@
 /* Standard input of a command there: reads ours, writes to the process, keeps what is on its way
  * bounded. */
 
+#include "base/buf.h"
 #include "execserver.h"
 
 #include <stdbool.h>
@@ -29,12 +30,14 @@ struct cli_feed {
     size_t max;                 /* of them */
     char *piece;                /* owned: CLI_FEED_PIECE bytes */
     struct cli_feed_slot slots[CLI_FEED_SLOTS];
+    bool typed;         /* single keys: what finds no slot is held */
+    struct buf held;    /* behind everything in the slots; at most max and a piece */
     struct xs_call end; /* of closing stdin */
-    bool ended;
+    bool ending, ended; /* ending: when nothing is held any more */
 };
 
-/* 0, or -ENOMEM. `max` bytes may wait for an answer. */
-int cli_feed_init(struct cli_feed *f, int fd, size_t max);
+/* 0, or -ENOMEM. `max` bytes may wait for an answer, or for a slot if they are `typed`. */
+int cli_feed_init(struct cli_feed *f, int fd, size_t max, bool typed);
 void cli_feed_fini(struct cli_feed *f);
 
 /* True if a piece may be sent now. */

@@ -6,6 +6,7 @@
 #include "cli/cli_stat.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 
 #define PIECE (1u << 20)
@@ -49,10 +50,12 @@ static int each(struct cli *c, size_t first, operand_fn *fn) {
 static int write_out(const char *p, size_t n) {
     while (n > 0) {
         ssize_t done = write(STDOUT_FILENO, p, n);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0)
+        if (done < 0 && errno == EAGAIN) /* whoever shares it may have made it so */
+            (void)poll(&(struct pollfd){.fd = STDOUT_FILENO, .events = POLLOUT}, 1, -1);
+        else if (done < 0 && errno != EINTR)
             return -errno;
+        if (done < 0)
+            continue;
         p += done;
         n -= (size_t)done;
     }
@@ -99,6 +102,19 @@ int cli_files_cat(struct cli *c) {
     return each(c, 0, cat_one);
 }
 
+/* With --json a line tells what was done. */
+static int done(struct cli *c, const char *what, const char *path) {
+    _cleanup_cli_json_ struct cli_json j = CLI_JSON_INIT;
+    if (!c->json)
+        return 0;
+    cli_json_open(&j, NULL, '{');
+    cli_json_str(&j, "event", str_of(what));
+    cli_json_path(&j, "path", str_of(path));
+    cli_json_close(&j, '}');
+    int r = cli_json_print(&j, STDOUT_FILENO);
+    return r < 0 ? output_failed(c, -r) : 0;
+}
+
 /* -- write -- */
 
 /* Fills a piece from standard input; fewer bytes mean its end. -errno. */
@@ -122,12 +138,11 @@ static int write_long(struct cli *c, struct cli_place_host *h, const char *path,
     struct xs_file *f = NULL;
     ssize_t n = PIECE;
     int r = xs_fs_open(h->fs, path, XS_OPEN_REPLACE, &f, NULL);
-    for (uint64_t at = 0; r >= 0 && n > 0; at += (uint64_t)n) {
+    for (uint64_t at = 0; r >= 0 && n > 0;) {
         r = xs_file_write(f, at, piece, (size_t)n, NULL);
-        if (r >= 0 && n < (ssize_t)PIECE)
-            break;
+        at += (uint64_t)n;
         if (r >= 0)
-            n = fill(piece);
+            n = n < (ssize_t)PIECE ? 0 : fill(piece);
     }
     if (n < 0) {
         xs_file_free(f);
@@ -137,7 +152,7 @@ static int write_long(struct cli *c, struct cli_place_host *h, const char *path,
         r = xs_file_close(f, NULL);
     else
         xs_file_free(f);
-    return r < 0 ? fail(c, h, path, CLI_FAILED) : 0;
+    return r < 0 ? fail(c, h, path, CLI_FAILED) : done(c, "written", path);
 }
 
 static int write_one(struct cli *c, struct cli_place_host *h, const char *path) {
@@ -150,9 +165,9 @@ static int write_one(struct cli *c, struct cli_place_host *h, const char *path) 
     if (n == (ssize_t)PIECE)
         return write_long(c, h, path, piece);
     unsigned flags = xs_client_can(h->client, "fsAtomicWrite") ? XS_ATOMIC : 0;
-    return xs_fs_write(h->fs, path, piece, (size_t)n, flags, NULL) < 0
-               ? fail(c, h, path, CLI_FAILED)
-               : 0;
+    if (xs_fs_write(h->fs, path, piece, (size_t)n, flags, NULL) < 0)
+        return fail(c, h, path, CLI_FAILED);
+    return done(c, "written", path);
 }
 
 int cli_files_write(struct cli *c) {
@@ -182,20 +197,7 @@ int cli_files_stat(struct cli *c) {
     return each(c, 0, stat_one);
 }
 
-/* -- changes: silent if all goes well -- */
-
-/* With --json a line tells what was done. */
-static int done(struct cli *c, const char *what, const char *path) {
-    _cleanup_cli_json_ struct cli_json j = CLI_JSON_INIT;
-    if (!c->json)
-        return 0;
-    cli_json_open(&j, NULL, '{');
-    cli_json_str(&j, "event", str_of(what));
-    cli_json_path(&j, "path", str_of(path));
-    cli_json_close(&j, '}');
-    int r = cli_json_print(&j, STDOUT_FILENO);
-    return r < 0 ? output_failed(c, -r) : 0;
-}
+/* -- changes -- */
 
 static int rm_one(struct cli *c, struct cli_place_host *h, const char *path) {
     unsigned flags = (cli_has(c, CLI_OPT_RECURSIVE) ? XS_RECURSIVE : 0u) |

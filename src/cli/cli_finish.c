@@ -2,6 +2,7 @@
 
 #include "cli/cli_report.h"
 #include "cli/cli_say.h"
+#include "cli/cli_spool.h"
 
 #include <errno.h>
 
@@ -102,6 +103,7 @@ int cli_finish_start(struct cli_io *io, int err, const char *program) {
     struct cli *c = io->cli;
     const char *directory = cli_value(c, CLI_OPT_WORKDIR);
     if (err == XS_ECANCELED && io->end == CLI_END_SIGNAL) {
+        cli_spool_drop(io);
         cli_io_fini(io);
         return signaled(io);
     }
@@ -111,6 +113,7 @@ int cli_finish_start(struct cli_io *io, int err, const char *program) {
     _cleanup_free_ char *line = NULL;
     bool place = err == XS_EREMOTE && directory != NULL && (os == ENOENT || os == ENOTDIR) &&
                  is_directory_missing(io, directory);
+    cli_spool_drop(io);
     cli_io_fini(io);
     if (err == XS_EREMOTE && os == ENOENT && !place)
         status = CLI_NOT_FOUND;

@@ -124,6 +124,8 @@ static int next_ms(const struct cli_io *io, int64_t until) {
     int64_t now = cli_io_now(), at = until;
     if (io->leave_ms != 0 && (at < 0 || io->leave_ms < at))
         at = io->leave_ms;
+    if (io->resize_ms != 0 && (at < 0 || io->resize_ms < at))
+        at = io->resize_ms;
     int64_t said = io->lost_ms + LOST_SAID_MS;
     if (io->tty && io->lost_ms != 0 && !io->lost_said && (at < 0 || said < at))
         at = said;
@@ -149,10 +151,8 @@ static void on_due(struct cli_io *io) {
 
 static void on_flushed(struct cli_io *io) {
     int out = cli_sink_flush(&io->out), err = cli_sink_flush(&io->err);
-    if (out < 0 && out != -EPIPE)
-        cli_io_set_end(io, CLI_END_OUTPUT, strerror(-out));
-    else if (out < 0)
-        cli_io_set_end(io, CLI_END_READER, NULL);
+    if (out < 0)
+        (void)cli_io_output_failed(io, out);
     if (out <= 0 && err <= 0 && io->paused) {
         io->paused = false;
         xs_process_unpause(io->process);
@@ -165,8 +165,10 @@ static void turn(struct cli_io *io, int64_t until) {
     set_polls(io, p);
     int n = poll(p, WAIT_COUNT, next_ms(io, until));
     on_due(io);
-    if (n <= 0)
+    if (n <= 0) {
+        cli_io_signal_send_size(io);
         return;
+    }
     if (p[WAIT_SIGNALS].revents != 0)
         cli_io_signal_take(io);
     if (p[WAIT_WATCH].revents != 0 && io->was_stolen(io))
@@ -198,7 +200,7 @@ int cli_io_await(struct cli_io *io, struct cli_wait *w, int r, int64_t max_ms) {
 int cli_io_join(struct cli_io *io, struct xs_process *p, int input) {
     io->process = p;
     int r = cli_feed_init(&io->feed, input,
-                          io->tty ? CLI_FEED_TYPED_MAX : CLI_FEED_SLOTS * CLI_FEED_PIECE);
+                          io->tty ? CLI_FEED_TYPED_MAX : CLI_FEED_SLOTS * CLI_FEED_PIECE, io->tty);
     if (r < 0)
         return cli_say_error(io->cli, CLI_FAILED, "%s", strerror(-r));
     io->feed.process = p;

@@ -47,6 +47,8 @@ struct cli_io {
     bool (*was_stolen)(struct cli_io *io); /* asked when it is readable */
     void *user;
 
+    const char *spool; /* borrowed: removed if the start fails; NULL: none */
+
     enum cli_end end;
     char *why; /* owned */
     int signal;
@@ -64,7 +66,9 @@ struct cli_io {
     bool finished; /* cli_io_fini() has run */
     bool resized;  /* the size is to be sent */
     bool repaint;  /* another size first */
+    bool hung_up;  /* input has told the end of the terminal, and SIGHUP may follow */
     bool resizing;
+    int64_t resize_ms; /* the size is sent then; 0: at once */
     struct xs_call resize;
     unsigned interrupts;    /* in a row */
     int64_t interrupted_ms; /* the first of them */

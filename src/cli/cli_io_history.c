@@ -80,6 +80,8 @@ bool cli_io_history_take(struct cli_io *io, const struct xs_event *e, int *r) {
         *r = keep(h, e);
         consumed = true;
     }
+    if (e->type == XS_EV_EXITED && io->cli->json) /* its line comes in order */
+        *r = print(io);
     if (seq < h->last && e->type != XS_EV_CLOSED && e->type != XS_EV_FAILED)
         return consumed;
     h->last = 0;

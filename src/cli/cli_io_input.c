@@ -58,10 +58,7 @@ void cli_io_input_take(struct cli_io *io) {
         return;
     if (n <= 0 && io->term.raw) { /* the terminal has hung up */
         io->feed.open = false;
-        cli_io_signal(io, SIGHUP);
-        io->signal = SIGHUP;
-        if (io->leave_ms == 0)
-            io->leave_ms = cli_io_now() + 2000;
+        cli_io_signal_hangup(io);
     } else if (n <= 0) {
         if (n < 0)
             cli_say_warning(io->cli, "cannot read standard input: %s", strerror((int)-n));

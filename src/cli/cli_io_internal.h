@@ -9,6 +9,9 @@ void cli_io_set_end(struct cli_io *io, enum cli_end end, const char *why);
 /* Takes all signals that have arrived (cli_io_signal.c). */
 void cli_io_signal_take(struct cli_io *io);
 
+/* The terminal is gone: as SIGHUP, which may or may not come as well (cli_io_signal.c). */
+void cli_io_signal_hangup(struct cli_io *io);
+
 /* Sends the size if it is due and none is on its way (cli_io_signal.c). */
 void cli_io_signal_send_size(struct cli_io *io);
 
@@ -22,6 +25,10 @@ int cli_io_output_event(struct xs_process *p, const struct xs_event *e, void *us
  * of printing. */
 bool cli_io_history_take(struct cli_io *io, const struct xs_event *e, int *r);
 void cli_io_history_drop(struct cli_io *io);
+
+/* What follows from a sink that failed with `r` (cli_io_output.c): 0 if the loop goes on without
+ * it, else the end is noted and `r` returned. */
+int cli_io_output_failed(struct cli_io *io, int r);
 
 /* Prints output (cli_io_output.c): as cli_sink_put(). */
 int cli_io_output_put(struct cli_io *io, const struct xs_event *e);

@@ -91,12 +91,23 @@ static void on_exit_known(struct cli_io *io, const struct xs_event *e) {
     }
 }
 
-/* What follows from printing: the end, a pause, or more events. */
-static int after(struct cli_io *io, int r) {
+int cli_io_output_failed(struct cli_io *io, int r) {
+    if (r == -EIO && io->term.raw) { /* the terminal has hung up: the rest has no reader */
+        cli_io_signal_hangup(io);
+        io->silent = true;
+        return 0;
+    }
     if (r == -EPIPE)
         cli_io_set_end(io, CLI_END_READER, NULL);
-    else if (r < 0)
+    else
         cli_io_set_end(io, CLI_END_OUTPUT, strerror(-r));
+    return r;
+}
+
+/* What follows from printing: the end, a pause, or more events. */
+static int after(struct cli_io *io, int r) {
+    if (r < 0)
+        r = cli_io_output_failed(io, r);
     io->paused = r != 0;
     return r != 0 ? XS_PAUSE : 0;
 }

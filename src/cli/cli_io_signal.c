@@ -5,6 +5,7 @@
 
 #define INTERRUPTS 3      /* within the window: stop asking politely */
 #define INTERRUPT_MS 2000 /* the window */
+#define REPAINT_MS 100    /* between the two sizes: a program has to see both */
 #define GRACE_MS 2000     /* for a command in a terminal, after TERM or HUP */
 
 struct cli_sent {
@@ -82,6 +83,10 @@ static bool is_last_interrupt(struct cli_io *io) {
 
 static void take_signal(struct cli_io *io, int number) {
     bool user = number == SIGUSR1 || number == SIGUSR2;
+    if (number == SIGHUP && io->hung_up) { /* one end of the terminal, told twice */
+        io->hung_up = false;
+        return;
+    }
     if (number == SIGCONT && io->term.raw)
         cli_term_again(&io->term);
     if (number == SIGCONT || number == SIGWINCH) {
@@ -102,6 +107,13 @@ static void take_signal(struct cli_io *io, int number) {
         io->leave_ms = cli_io_now() + GRACE_MS;
     }
     cli_io_signal(io, number);
+}
+
+void cli_io_signal_hangup(struct cli_io *io) {
+    if (io->signal == SIGHUP)
+        return;
+    take_signal(io, SIGHUP);
+    io->hung_up = true;
 }
 
 void cli_io_signal_take(struct cli_io *io) {
@@ -127,6 +139,9 @@ static void on_resized(struct xs_call *call, int result) {
 
 void cli_io_signal_send_size(struct cli_io *io) {
     unsigned rows, cols;
+    if (io->resize_ms != 0 && cli_io_now() < io->resize_ms)
+        return;
+    io->resize_ms = 0;
     if (!io->resized || io->resizing || io->process == NULL || io->exit.exited)
         return;
     io->resized = false;
@@ -137,6 +152,7 @@ void cli_io_signal_send_size(struct cli_io *io) {
         rows = rows > 1 ? rows - 1 : 2;
         io->repaint = false;
         io->resized = true;
+        io->resize_ms = cli_io_now() + REPAINT_MS;
     }
     io->resizing = true;
     io->resize = (struct xs_call){.done = on_resized, .user = io};

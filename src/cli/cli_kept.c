@@ -14,7 +14,6 @@
 #define INVALID_REQUEST (-32600)
 #define STEAL_MS 20000 /* for another xs to leave */
 #define STEAL_STEP_MS 100
-#define NONE_MS 500    /* a connection that is busy is asked for so long */
 #define JSON_MAX 65536 /* of an answer without chunks */
 
 /* The options for the server of a process. The session is resumed unless `session` is NULL. */
@@ -70,7 +69,7 @@ static int claim(struct cli_kept *k) {
 }
 
 static int connect_session(struct cli_kept *k, bool steal) {
-    int64_t until = cli_io_now() + (steal ? STEAL_MS : NONE_MS);
+    int64_t until = cli_io_now() + (steal ? STEAL_MS : 0);
     struct cli_wait w;
     if (steal && claim(k) < 0)
         return XS_ELOCAL;

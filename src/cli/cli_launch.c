@@ -10,7 +10,10 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#define SPOOL_SCRIPT "exec <\"$0\"; rm -f -- \"$0\"; exec \"$@\""
+/* Joins the pieces of a spool into a file that is gone when the command begins. */
+#define SPOOL_SCRIPT                                                                               \
+    "for f in \"$0\"/*; do cat \"$f\" && rm -f \"$f\" || exit 126; done >\"$0/.all\"; "            \
+    "exec <\"$0/.all\"; rm -rf -- \"$0\"; exec \"$@\""
 #define COMMAND_SHOWN 1024 /* bytes of a command that people see */
 
 static bool is_null_device(int fd) {
@@ -31,7 +34,7 @@ void cli_launch_streams(struct cli *c, struct xs_client *client, struct cli_laun
         return;
     l->spool = !isatty(STDIN_FILENO);
     cli_say_note(c, 1,
-                 l->spool ? "the server cannot close stdin: the input goes through a file there"
+                 l->spool ? "the server cannot close stdin: the input goes through files there"
                           : "the server cannot close stdin: the command will not see its end");
 }
 

@@ -64,7 +64,8 @@ int cli_link_new(struct cli *c, const struct xs_options *o, struct xs_client **o
     int r = xs_client_new(o, out);
     if (r < 0)
         return cli_say_failure(c, xs_client_error(NULL), NULL, CLI_USAGE);
-    xs_client_on_log(*out, on_log, c);
+    if (c->verbose > 0)
+        xs_client_on_log(*out, on_log, c);
     return 0;
 }
 

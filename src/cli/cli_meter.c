@@ -45,11 +45,22 @@ static size_t columns(const char *p, size_t n, unsigned width) {
     return at;
 }
 
+/* A path that is too wide loses directories at its front. */
+static const char *shorten(const char *path, unsigned width) {
+    while (strlen(path) > width) {
+        const char *slash = strchr(path + 1, '/');
+        if (slash == NULL || slash[1] == '\0')
+            break;
+        path = slash + 1;
+    }
+    return path;
+}
+
 void cli_meter_line(const struct cli_meter *m, unsigned width, char out[CLI_METER_LINE]) {
     char size[16], rate[16], end[16], percent[8] = "";
     unsigned room = width > FIGURES + 8 ? MIN(width - FIGURES, 200u) : 8;
     _cleanup_free_ char *name = cli_text_dup(str_of(m->file), 200);
-    const char *shown = name != NULL ? name : "";
+    const char *shown = name != NULL ? shorten(name, room) : "";
     cli_meter_size((double)m->bytes, size);
     cli_meter_size(m->rate > 0 ? m->rate : 0, rate);
     rest(m, end);

@@ -4,7 +4,10 @@
 #include "cli/cli_json.h"
 #include "cli/cli_say.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const kinds[] = {
     [CLI_REPORT_EXITED] = "exited",
@@ -20,6 +23,21 @@ static const char *const kinds[] = {
     [CLI_REPORT_OUTPUT_FAILED] = "outputFailed",
     [CLI_REPORT_DETACHED] = "detached",
 };
+
+int cli_report_open(struct cli *c) {
+    int fd = (int)c->args.number[CLI_OPT_STATUS_FD];
+    if (!cli_has(c, CLI_OPT_STATUS_FD))
+        return 0;
+    int flags = fcntl(fd, F_GETFL);
+    if (flags >= 0 && (flags & O_ACCMODE) == O_RDONLY)
+        errno = EBADF;
+    if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
+        return cli_say_error(c, CLI_USAGE, "--status-fd: cannot write to descriptor %d: %s", fd,
+                             strerror(errno));
+    if (fd > STDERR_FILENO)
+        (void)!fcntl(fd, F_SETFD, FD_CLOEXEC);
+    return 0;
+}
 
 int cli_report(struct cli *c, int status, enum cli_report_kind kind, const struct xs_exit *exit,
                const char *error, const char *name) {

@@ -18,6 +18,12 @@ enum cli_report_kind {
     CLI_REPORT_DETACHED,
 };
 
+/*
+ * Checks the descriptor of --status-fd before xs opens one of its own, and keeps it from programs
+ * that xs starts. 0 or an exit status.
+ */
+int cli_report_open(struct cli *c);
+
 /* Writes the line if --status-fd was given; `exit`, `error` and `name` may be NULL. Returns
  * `status`, the exit status that it tells. */
 int cli_report(struct cli *c, int status, enum cli_report_kind kind, const struct xs_exit *exit,

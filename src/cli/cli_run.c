@@ -50,17 +50,22 @@ static int start(struct cli_io *io, const struct cli_launch *l, const char *id,
         status = cli_spool(io, &spool);
     if (status != 0)
         return status;
+    io->spool = spool;
     _cleanup_cli_options_ struct xs_options *o =
         cli_launch_options(io->cli, io->client, l, spool, &status);
     if (o != NULL && id != NULL && xs_options_str(o, XS_OPT_PROCESS_ID, id) < 0)
         status = CLI_FAILED;
     if (o == NULL || status != 0) {
+        cli_spool_drop(io);
         cli_io_fini(io);
         return cli_report(io->cli, status, CLI_REPORT_CANNOT_RUN, NULL, NULL, NULL);
     }
     cli_io_wait_init(&w);
     int r = cli_io_await(io, &w, xs_process_start(io->client, o, out, &w.call), -1);
-    return r < 0 ? cli_finish_start(io, r, program_of(io)) : 0;
+    if (r < 0)
+        return cli_finish_start(io, r, program_of(io));
+    io->spool = NULL;
+    return 0;
 }
 
 /* run without -d. */

@@ -169,8 +169,9 @@ static int env_each(struct cli *c, void (*fn)(const struct json_node *v, bool ch
         const struct json_node *chosen = json_get(json_root(&doc), "default");
         const struct json_node *list = json_get(json_root(&doc), "environments");
         json_for_each(v, list) {
-            fn(v, chosen->type == JSON_STRING &&
-                      str_eq(json_str(chosen), json_str(json_get(v, "id"))));
+            struct str id = json_str(json_get(v, "id"));
+            fn(v, chosen->type == JSON_STRING && str_eq(json_str(chosen), id) &&
+                      !str_eqz(id, "local")); /* which xs takes only from -H */
         }
     }
     json_doc_fini(&doc);

@@ -8,18 +8,19 @@
 #include <errno.h>
 #include <poll.h>
 
-#define PIECE (1u << 20)
+#define PIECE (1 << 20)
+#define DROP_MS 2000
 
 static int fail(struct cli_io *io, int err) {
     return cli_finish_start(io, err, "standard input");
 }
 
-/* Makes the file with a mode that keeps others out: the server's own way would not. */
-static int make_file(struct cli_io *io, const char *path) {
+/* Makes the directory with a mode that keeps others out: the server's own way would not. */
+static int make_directory(struct cli_io *io, const char *path) {
     struct xs_options *o = xs_options_new();
     struct xs_process *p = NULL;
     struct cli_wait w;
-    const char *const argv[] = {"/bin/sh", "-c", "umask 077; : >\"$0\"", path};
+    const char *const argv[] = {"/bin/sh", "-c", "umask 077; mkdir \"$0\"", path};
     int r = o != NULL ? 0 : XS_ENOMEM;
     for (size_t i = 0; r == 0 && i < ARRAY_LEN(argv); i++)
         r = xs_options_add(o, XS_OPT_ARGV, argv[i]);
@@ -37,7 +38,7 @@ static int make_file(struct cli_io *io, const char *path) {
 }
 
 /* Reads one piece of standard input; signals are heard meanwhile. */
-static ssize_t read_piece(struct cli_io *io, char *piece) {
+static ssize_t read_piece(struct cli_io *io, char *piece, size_t max) {
     for (;;) {
         struct pollfd p[] = {{.fd = STDIN_FILENO, .events = POLLIN},
                              {.fd = io->signals.fd, .events = POLLIN},
@@ -51,44 +52,66 @@ static ssize_t read_piece(struct cli_io *io, char *piece) {
             return XS_ECANCELED;
         if (p[0].revents == 0)
             continue;
-        ssize_t n = read(STDIN_FILENO, piece, PIECE);
+        ssize_t n = read(STDIN_FILENO, piece, max);
         if (n >= 0 || (errno != EINTR && errno != EAGAIN))
             return n;
     }
 }
 
-static int copy(struct cli_io *io, struct xs_file *f, char *piece) {
-    struct cli_wait w;
-    for (uint64_t at = 0;;) {
-        ssize_t n = read_piece(io, piece);
-        if (n <= 0)
-            return n == -1 ? XS_ELOCAL : (int)n;
-        cli_io_wait_init(&w);
-        int r = cli_io_await(io, &w, xs_file_write(f, at, piece, (size_t)n, &w.call), -1);
-        if (r < 0)
-            return r;
-        at += (uint64_t)n;
+/* A whole piece, or what is left. */
+static ssize_t fill(struct cli_io *io, char *piece) {
+    size_t at = 0;
+    while (at < PIECE) {
+        ssize_t n = read_piece(io, piece + at, PIECE - at);
+        if (n < 0)
+            return n == -1 ? XS_ELOCAL : n;
+        if (n == 0)
+            break;
+        at += (size_t)n;
     }
+    return (ssize_t)at;
 }
 
-static int fill_file(struct cli_io *io, const char *path) {
-    struct xs_fs *fs = NULL;
-    struct xs_file *f = NULL;
+/* Names sort in their order. There is at least one. */
+static int copy(struct cli_io *io, struct xs_fs *fs, const char *path, char *piece) {
     struct cli_wait w;
+    ssize_t n = PIECE;
+    for (unsigned i = 0; n == PIECE; i++) {
+        _cleanup_free_ char *name = NULL;
+        n = fill(io, piece);
+        if (n < 0)
+            return (int)n;
+        if (asprintf(&name, "%s/%08u", path, i) < 0)
+            return XS_ENOMEM;
+        cli_io_wait_init(&w);
+        int r = xs_fs_write(fs, name, piece, (size_t)n, 0, &w.call);
+        r = cli_io_await(io, &w, r, -1);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int fill_directory(struct cli_io *io, const char *path) {
+    struct xs_fs *fs = NULL;
     _cleanup_free_ char *piece = malloc(PIECE);
     int r = piece != NULL ? xs_fs_new(io->client, NULL, &fs) : XS_ENOMEM;
-    cli_io_wait_init(&w);
     if (r == 0)
-        r = cli_io_await(io, &w, xs_fs_open(fs, path, XS_OPEN_REPLACE, &f, &w.call), -1);
-    if (r == 0)
-        r = copy(io, f, piece);
-    cli_io_wait_init(&w);
-    if (r == 0)
-        r = cli_io_await(io, &w, xs_file_close(f, &w.call), -1);
-    else
-        xs_file_free(f);
+        r = copy(io, fs, path, piece);
     xs_fs_free(fs);
     return r;
+}
+
+void cli_spool_drop(struct cli_io *io) {
+    struct xs_fs *fs = NULL;
+    struct cli_wait w;
+    const char *path = steal_ptr(&io->spool);
+    if (path == NULL || xs_fs_new(io->client, NULL, &fs) < 0)
+        return;
+    cli_io_wait_init(&w);
+    int r = xs_fs_remove(fs, path, XS_RECURSIVE | XS_FORCE, &w.call);
+    (void)cli_io_await(io, &w, r, DROP_MS);
+    xs_fs_free(fs);
 }
 
 int cli_spool(struct cli_io *io, char **path) {
@@ -99,8 +122,11 @@ int cli_spool(struct cli_io *io, char **path) {
         *path = NULL;
         return fail(io, XS_ENOMEM);
     }
-    int r = make_file(io, *path);
+    int r = make_directory(io, *path);
     if (r == 0)
-        r = fill_file(io, *path);
-    return r < 0 ? fail(io, r) : 0;
+        r = fill_directory(io, *path);
+    if (r == 0)
+        return 0;
+    io->spool = *path;
+    return fail(io, r);
 }

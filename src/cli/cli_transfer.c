@@ -27,8 +27,10 @@ static void show(struct cli_transfer *t) {
     char line[CLI_METER_LINE];
     unsigned rows, cols;
     int64_t now = cli_io_now();
-    if (!has_meter(t->cli) || now - t->begun_ms < CLI_METER_DELAY_MS)
+    if (!has_meter(t->cli) || now - t->begun_ms < CLI_METER_DELAY_MS ||
+        now - t->shown_ms < METER_MS)
         return;
+    t->shown_ms = now;
     if (!cli_term_size(STDERR_FILENO, &rows, &cols))
         cols = WIDTH;
     struct cli_meter m = {.file = t->file != NULL ? t->file : t->from,
@@ -45,6 +47,7 @@ static void show(struct cli_transfer *t) {
 static void end_line(struct cli_transfer *t) {
     if (!t->cli->meter_shown)
         return;
+    t->shown_ms = 0;
     show(t);
     fprintf(stderr, "\n");
     t->cli->meter_shown = false;
@@ -86,6 +89,20 @@ static void on_done(struct xs_call *call, int result) {
     w->result = result;
 }
 
+/* The message about a copy that failed. The library names the file that is to blame, which may be
+ * one below the operand. */
+static int fail(struct cli_transfer *t, const struct xs_error *e) {
+    const char *text = xs_error_text(e), *tail = ": is a directory";
+    size_t n = strlen(t->from), len = strlen(text);
+    int status = cli_say_status(xs_error_code(e), CLI_FAILED);
+    const char *what = strncmp(text, t->from, n) == 0 ? "" : t->from;
+    const char *hint = len > strlen(tail) && strcmp(text + len - strlen(tail), tail) == 0 &&
+                               !cli_has(t->cli, CLI_OPT_RECURSIVE)
+                           ? " (use -r)"
+                           : "";
+    return cli_say_error(t->cli, status, "%s%s%s%s", what, *what != '\0' ? ": " : "", text, hint);
+}
+
 /* Runs a copy to its end; the meter goes on while nothing comes. */
 static int finish(struct cli_transfer *t, struct xs_client *client, struct waiting *w, int r) {
     while (r >= 0 && !w->done) {
@@ -102,10 +119,7 @@ static int finish(struct cli_transfer *t, struct xs_client *client, struct waiti
     }
     if (r == 0)
         return 0;
-    const struct xs_error *e = xs_client_error(client);
-    if (xs_error_code(e) == XS_EREMOTE && xs_error_os(e) > 0)
-        return cli_say_error(t->cli, CLI_FAILED, "%s: %s", t->from, xs_error_text(e));
-    return cli_say_failure(t->cli, e, t->from, CLI_FAILED);
+    return fail(t, xs_client_error(client));
 }
 
 int cli_transfer_up(struct cli_transfer *t, struct cli_place_host *to) {

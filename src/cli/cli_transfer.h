@@ -12,6 +12,7 @@ struct cli_transfer {
     uint64_t bytes, total, files;
     double rate;
     int64_t begun_ms, moved_ms; /* the beginning, and the last byte */
+    int64_t shown_ms;           /* the last line */
     uint64_t left_out;          /* files that were not copied, each named in a message */
 };
 

@@ -86,8 +86,22 @@ static int copy_link(struct across *a, const char *from, const char *to) {
 static int copy_one(struct across *a, const char *from, const char *to, unsigned depth);
 
 static bool is_safe_name(struct str name) {
-    return name.n > 0 && !str_eqz(name, ".") && !str_eqz(name, "..") &&
-           memchr(name.p, '/', name.n) == NULL && !str_has_nul(name);
+    return name.n > 0 && !str_eqz(name, ".") && !str_eqz(name, "..") && !str_has_nul(name);
+}
+
+/* The names of a directory: exact ones where the server has them, and then also names further
+ * below. */
+static int list(struct across *a, const char *path, struct xs_entries **out) {
+    struct xs_walk one = XS_INIT(struct xs_walk);
+    one.max_depth = 1;
+    one.links = 1;
+    if (xs_client_can(a->from->client, "fsLinks")) {
+        int r = xs_fs_walk(a->from->fs, path, &one, out, NULL);
+        if (r < 0 || !(*out)->truncated)
+            return r;
+        xs_entries_free(*out);
+    }
+    return xs_fs_list(a->from->fs, path, out, NULL);
 }
 
 static int copy_directory(struct across *a, const char *from, const char *to,
@@ -98,15 +112,22 @@ static int copy_directory(struct across *a, const char *from, const char *to,
         return cli_say_error(a->t->cli, CLI_FAILED, "%s: too deep", from);
     if (xs_fs_mkdir(a->to->fs, to, XS_RECURSIVE, NULL) < 0)
         return leave_out(a, a->to, to);
-    if (xs_fs_list(a->from->fs, from, &entries, NULL) < 0)
+    if (list(a, from, &entries) < 0)
         return leave_out(a, a->from, from);
     for (size_t i = 0; i < entries->n && status != CLI_LOST; i++) {
         struct str name = {entries->entries[i].name, entries->entries[i].name_len};
+        if (memchr(name.p, '/', name.n) != NULL)
+            continue; /* it comes with its own directory */
         _cleanup_free_ char *source = cli_path_join(from, name), *target = cli_path_join(to, name);
         int one = !is_safe_name(name) || source == NULL || target == NULL
                       ? cli_say_error(a->t->cli, CLI_FAILED, "%s: a name that cannot be", from)
                       : copy_one(a, source, target, depth - 1);
         status = one != 0 ? one : status;
+    }
+    for (size_t i = 0; i < entries->n_errors; i++) {
+        a->t->left_out++;
+        status = cli_say_error(a->t->cli, status != 0 ? status : CLI_FAILED, "%s: %s",
+                               entries->errors[i].path, entries->errors[i].text);
     }
     xs_entries_free(entries);
     set_attributes(a, to, st);

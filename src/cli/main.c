@@ -5,6 +5,7 @@
 #include "cli/cli_help.h"
 #include "cli/cli_ls.h"
 #include "cli/cli_ps.h"
+#include "cli/cli_report.h"
 #include "cli/cli_run.h"
 #include "cli/cli_say.h"
 #include "cli/cli_server.h"
@@ -72,7 +73,8 @@ static int run(struct cli *c) {
         cli_help_version(stdout);
         return fflush(stdout) == 0 ? 0 : CLI_FAILED;
     }
-    return commands[c->args.command](c);
+    int status = cli_report_open(c);
+    return status != 0 ? status : commands[c->args.command](c);
 }
 
 int main(int argc, char **argv) {

@@ -217,6 +217,8 @@ static void calls_put_done(struct xs_client *c) {
         r->end = c->link.put;
         if (r->sent_ms == 0)
             r->sent_ms = client_boottime_ms();
+        client_log(c, XS_LOG_WIRE, "-> %s, id %llu, %zu bytes", r->method,
+                   (unsigned long long)r->id, r->text.len);
         list_remove(&r->node);
         list_append(&c->flight, &r->node);
         calls_tell_room(c);
@@ -379,17 +381,35 @@ static void calls_dispatch(struct xs_client *c, const struct json_node *root) {
     }
 }
 
+/* What came, without its data. */
+static void calls_log_message(struct xs_client *c, const struct json_node *root, size_t n) {
+    const struct json_node *id = json_get(root, "id"), *method = json_get(root, "method");
+    int64_t number = 0;
+    if (c->on_log == NULL)
+        return;
+    if (id != NULL && json_i64(id, &number) < 0)
+        number = 0;
+    if (method != NULL && method->type == JSON_STRING)
+        client_log(c, XS_LOG_WIRE, "<- %.*s, %zu bytes", (int)MIN(json_str(method).n, (size_t)100),
+                   json_str(method).p, n);
+    else
+        client_log(c, XS_LOG_WIRE, "<- %s, id %lld, %zu bytes",
+                   json_get(root, "error") != NULL ? "error" : "answer", (long long)number, n);
+}
+
 void calls_message(struct xs_client *c, char *data, size_t n) {
     _cleanup_err_ struct err why = ERR_INIT;
     int r = json_parse(&c->doc, data, n, &why);
-    if (r == -ENOMEM)
+    if (r == -ENOMEM) {
         link_break(&c->link, LINK_LOST, XS_ENOMEM, "out of memory");
-    else if (r < 0)
+    } else if (r < 0) {
         resume_malformed(c, err_msg(&why));
-    else if (json_root(&c->doc)->type != JSON_OBJECT)
+    } else if (json_root(&c->doc)->type != JSON_OBJECT) {
         resume_malformed(c, "a message is no object");
-    else
+    } else {
+        calls_log_message(c, json_root(&c->doc), n);
         calls_dispatch(c, json_root(&c->doc));
+    }
     json_doc_trim(&c->doc);
 }
 

@@ -264,6 +264,7 @@ static int environments_rules(struct environments_reader *f, const struct toml_v
 static int environments_default(struct environments_reader *f, const char *text) {
     struct str id = str_trim(str_of(text));
     f->out->default_id = f->out->include_local ? "local" : NULL;
+    f->out->default_named = text != NULL;
     if (text == NULL)
         return 0;
     if (id.n == 0)
@@ -354,6 +355,7 @@ static int environments_variable(const char *value, struct arena *a, struct envi
     out->entries = entry;
     out->count = 1;
     out->default_id = entry->id;
+    out->default_named = true;
     return environments_url(a, &entry->url, e);
 }
 

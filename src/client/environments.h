@@ -41,6 +41,7 @@ struct environments {
     bool from_file;         /* environments.toml exists; CODEX_EXEC_SERVER_URL does not count */
     bool include_local;     /* commands may run on this machine, under the id `local` */
     const char *default_id; /* of an entry, or "local"; NULL: none */
+    bool default_named;     /* by the file or the variable; else it is `local` for want of one */
 };
 
 /*

@@ -244,6 +244,8 @@ int evqueue_closed(struct evqueue *q, uint64_t seq) {
         return -EPROTO;
     q->closed_seq = q->seen = seq;
     int r = evqueue_absorb(q);
+    if (!q->closed_queued) /* nothing comes any more: what is missing must be asked for */
+        q->behind = true;
     return r < 0 ? r : 1;
 }
 

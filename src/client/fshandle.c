@@ -319,8 +319,14 @@ static void answered(struct calls_request *r, int err, const struct json_node *r
 /* Cut off after it was sent: it goes out again when the handle is open again. */
 static void lost(struct calls_request *r) {
     struct fshandle_io *io = container_of(r, struct fshandle_io, request);
+    struct fshandle *h = io->handle;
     list_remove(&io->node);
-    list_append(&io->handle->waiting, &io->node);
+    list_append(&h->waiting, &io->node);
+    if (h->state != FSHANDLE_FAILED)
+        return;
+    _cleanup_xs_error_ struct xs_error why = XS_ERROR_INIT; /* the reopening failed before */
+    int code = xs_error_copy(&why, &h->why);
+    fail(h, code, &why);
 }
 
 static int send_io(struct fshandle *h, struct fshandle_io *io, struct xs_error *e) {

@@ -81,7 +81,8 @@ static bool link_dial_ask(struct link *l) {
     _cleanup_buf_ struct buf text = BUF_INIT(TARGET_URL_MAX * 4 + LINK_DIAL_TOKEN_MAX + 1024);
     int r = link_dial_read_token(l, &token);
     if (r < 0) {
-        link_break(l, LINK_REFUSED, XS_ELOCAL, "cannot read the token: %s", err_os_text(-r));
+        link_break(l, LINK_REFUSED, XS_ELOCAL, "cannot read the token from %s: %s",
+                   xs_options_get(l->options, XS_OPT_TOKEN_FILE, "its option"), err_os_text(-r));
         return false;
     }
     if (!link_dial_token_is_fit(buf_str(&token))) {

@@ -11,6 +11,7 @@
 #define RESUME_PATIENCE_MS 3000
 #define RESUME_CONNECT_MS 5000  /* of one try */
 #define RESUME_LEAVING_MS 2000  /* after close code 1001 */
+#define RESUME_BUSY_MS 3000     /* for another client to leave a session that we begin with */
 #define RESUME_MARGIN_MS 2000   /* before the session's time to live is over */
 #define RESUME_PROOF_MS 1000    /* a connection that lived so long was one */
 #define RESUME_ASSUMED_MS 30000 /* time to live and retention of a server that does not tell */
@@ -166,6 +167,7 @@ static void resume_again(struct xs_client *c, struct xs_error *e) {
         xs_error_set(&last, resume_is_first(c) ? e->code : XS_EGONE, "%s%s%s", xs_error_text(e),
                      tried ? "; could not resume within the time" : "",
                      c->limit_ms == 0 && !resume_is_first(c) ? "; it cannot resume" : "");
+        last.rpc = e->rpc;
         client_stop(c, XS_STATE_FAILED, &last);
         return;
     }
@@ -388,6 +390,7 @@ static void resume_refused(struct xs_client *c, const struct json_node *error) {
                  : c->session[0] != '\0' ? "the session is lost: "
                                          : "",
                  xs_error_text(&e));
+    why.rpc = e.rpc;
     if (!busy) {
         client_stop(c, XS_STATE_FAILED, &why);
         return;
@@ -395,6 +398,8 @@ static void resume_refused(struct xs_client *c, const struct json_node *error) {
     link_drop(&c->link);
     resume_fini(c);
     calls_cut(c);
+    if (resume_is_first(c)) /* a server takes a session from a dead connection after 2 s */
+        c->limit_ms = MIN(c->limit_ms, (uint64_t)RESUME_BUSY_MS);
     resume_again(c, &why);
 }
 

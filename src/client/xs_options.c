@@ -328,10 +328,9 @@ static bool xs_options_is_url(const char *name) {
 }
 
 /* The default of the list, as an id; NULL with the error set: there is none. */
-static const char *xs_options_default(struct xs_options *o, const struct environments *list,
-                                      const char *variable) {
-    bool told = list->from_file || (variable != NULL && *variable != '\0');
-    if (told && list->default_id != NULL)
+static const char *xs_options_default(struct xs_options *o, const struct environments *list) {
+    /* `local` for want of one does not count. */
+    if (list->default_named && list->default_id != NULL)
         return list->default_id;
     xs_error_set(&o->error, XS_EINVAL,
                  list->from_file ? "environments.toml has no default: name an environment or a URL"
@@ -353,7 +352,7 @@ int xs_options_environment(struct xs_options *o, const char *name) {
     const char *home = environments_home(getenv("CODEX_HOME"), getenv("HOME"), &a);
     if (environments_load(home != NULL ? home : "/nonexistent", variable, &a, &list, &e) < 0)
         return xs_error_set(&o->error, XS_EINVAL, "%s", err_msg(&e));
-    if (by_default && (name = xs_options_default(o, &list, variable)) == NULL)
+    if (by_default && (name = xs_options_default(o, &list)) == NULL)
         return o->error.code;
     if (strcmp(name, "local") == 0)
         return xs_options_set_url(o, "local:");

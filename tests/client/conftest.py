@@ -14,6 +14,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE.parent / "e2e"), str(HERE), str(ROOT / "python")]
 # pylint: disable=wrong-import-position,unused-import
+import pytest
+
 import harness
 
 harness.__path__.append(str(HERE / "harness"))
@@ -31,3 +33,32 @@ E2E = sys.modules["e2e_conftest"]
     E2E.shared)
 (pytest_collection_modifyitems, pytest_configure, pytest_runtest_protocol) = (
     E2E.pytest_collection_modifyitems, E2E.pytest_configure, E2E.pytest_runtest_protocol)
+
+
+# pylint: disable=wrong-import-order
+from harness.servers import Reference
+from harness.xs import Xs
+
+
+@pytest.fixture
+def xs(tmp_path, shared):
+    """A user of the server that a file of tests shares."""
+    user = Xs(tmp_path / "home", shared.url)
+    yield user
+    user.finish()
+
+
+@pytest.fixture
+def lone_xs(tmp_path):
+    """A user without a server."""
+    user = Xs(tmp_path / "home")
+    yield user
+    user.finish()
+
+
+@pytest.fixture(scope="module")
+def reference(nothing_left, tmp_path_factory):  # pylint: disable=redefined-outer-name,unused-argument
+    """A server of the reference that the tests of a file share."""
+    server = Reference(tmp_path_factory.mktemp("reference"))
+    yield server
+    server.abandon()

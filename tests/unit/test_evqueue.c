@@ -53,14 +53,29 @@ static void test_order(void **state) {
     assert_int_equal(output(&q, 2, "b"), 0);
     assert_int_equal(output(&q, 1, "a"), 1);
     assert_int_equal(output(&q, 1, "a"), 0);
-    assert_int_equal(evqueue_closed(&q, 5), 1);
-    assert_int_equal(output(&q, 6, "x"), -EPROTO);
     assert_int_equal(output(&q, 4, "d"), 1);
     assert_string_equal(drain(&q), "1:a 2:b");
     assert_int_equal(evqueue_exited(&q, 3), 1);
     assert_int_equal(evqueue_exited(&q, 3), 0);
-    assert_string_equal(drain(&q), "E3 4:d C5");
+    assert_string_equal(drain(&q), "E3 4:d");
+    assert_int_equal(evqueue_closed(&q, 5), 1);
+    assert_int_equal(output(&q, 6, "x"), -EPROTO);
+    assert_string_equal(drain(&q), "C5");
     assert_false(q.behind);
+    evqueue_fini(&q);
+}
+
+/* Behind the end nothing follows that could fill a hole. */
+static void test_end_with_a_hole(void **state) {
+    (void)state;
+    struct evqueue q;
+    evqueue_init(&q, 0, WINDOW);
+    assert_int_equal(output(&q, 1, "a"), 1);
+    assert_int_equal(output(&q, 3, "c"), 1);
+    assert_false(q.behind);
+    assert_int_equal(evqueue_closed(&q, 5), 1);
+    assert_true(q.behind);
+    assert_string_equal(drain(&q), "1:a");
     evqueue_fini(&q);
 }
 
@@ -350,11 +365,11 @@ static void test_worlds(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_pages),     cmocka_unit_test(test_page_and_live),
-        cmocka_unit_test(test_late_exit), cmocka_unit_test(test_details),
-        cmocka_unit_test(test_window),    cmocka_unit_test(test_holes),
-        cmocka_unit_test(test_worlds),
+        cmocka_unit_test(test_order),         cmocka_unit_test(test_end_with_a_hole),
+        cmocka_unit_test(test_refused),       cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_page_and_live), cmocka_unit_test(test_late_exit),
+        cmocka_unit_test(test_details),       cmocka_unit_test(test_window),
+        cmocka_unit_test(test_holes),         cmocka_unit_test(test_worlds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
