@@ -236,10 +236,28 @@ static int child_open_pipe(int ours, int *our_fd, int *child_fd) {
     return child_nonblock(p[ours]);
 }
 
+/* Copies of the caller's descriptors. */
+static int child_take_stdio(struct child_ends *e, const int stdio[3]) {
+    for (int i = 0; i < 3; i++) {
+        e->child[i] = fcntl(stdio[i], F_DUPFD_CLOEXEC, 3);
+        if (e->child[i] < 0)
+            return -errno;
+    }
+    return 0;
+}
+
+/* The end of the one pipe that stdout and stderr share. */
+static int child_merge(struct child_ends *e) {
+    e->child[2] = fcntl(e->child[1], F_DUPFD_CLOEXEC, 3);
+    return e->child[2] < 0 ? -errno : 0;
+}
+
 static int child_open_pipes(struct child_ends *e, const struct child_spec *spec) {
+    if (spec->stdio != NULL)
+        return child_take_stdio(e, spec->stdio);
     int r = child_open_pipe(0, &e->ours.out, &e->child[1]);
     if (r == 0)
-        r = child_open_pipe(0, &e->ours.err, &e->child[2]);
+        r = spec->merge ? child_merge(e) : child_open_pipe(0, &e->ours.err, &e->child[2]);
     if (r < 0)
         return r;
     if (spec->pipe_stdin)
@@ -275,8 +293,13 @@ static void child_fill(struct supervisor *sup, struct child_host *s, const struc
     sup->limits = spec->limits;
     sup->failed_limit = -1;
     sup->launcher = -1;
-    if (spec->launch == NULL)
+    sup->heritage = spec->heritage;
+    if (spec->launch == NULL) {
+        sup->given_count = spec->given_count;
+        if (spec->given_count > 0)
+            memcpy(sup->given, spec->given, spec->given_count * sizeof *spec->given);
         return;
+    }
     sup->launcher = spec->launch->program;
     memcpy(sup->handed, spec->launch->handed, sizeof sup->handed);
     sup->placeholders = spec->launch->placeholders;

@@ -51,7 +51,7 @@ struct child_end {
  */
 struct child_launch {
     int program;                       /* our own executable; borrowed */
-    int handed[SUPERVISOR_HANDED];     /* its descriptors 3, 4, 5 and 6, or -1; borrowed */
+    int handed[SUPERVISOR_HANDED];     /* its descriptors 3 to 8, or -1; borrowed */
     int channel;                       /* the server's end, non-blocking; proc_start() takes it over
                                       when it succeeds */
     struct placeholders *placeholders; /* borrowed; must stay until the supervisor is gone */
@@ -68,6 +68,11 @@ struct child_spec {
     const char *cwd; /* absolute */
     bool tty;
     bool pipe_stdin; /* without tty: stdin is a pipe, else /dev/null */
+    bool merge;      /* without tty: stderr shares the pipe of stdout */
+    const int *stdio; /* NULL, or the command's descriptors 0, 1 and 2 instead of pipes; borrowed */
+    const struct supervisor_given *given; /* further descriptors; borrowed */
+    unsigned given_count;
+    const struct supervisor_heritage *heritage; /* borrowed like the strings; NULL: none */
     unsigned short rows, cols;
     struct limits_steps limits;        /* its descriptor is the caller's */
     const struct child_launch *launch; /* NULL: not sandboxed. Else program, argv and envp are the

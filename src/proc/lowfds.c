@@ -92,7 +92,7 @@ static size_t lowfds_find(struct lowfds *s) {
 }
 
 int lowfds_place(struct lowfds *s, struct supervisor *sup) {
-    if (s->fence < 0)
+    if (s->fence < 0 || sup->given_count > LOWFDS_GIVEN)
         return 0;
     size_t set = lowfds_find(s);
     s->user[set] = sup;
@@ -102,6 +102,9 @@ int lowfds_place(struct lowfds *s, struct supervisor *sup) {
         need[5] = &sup->launcher;
         for (size_t i = 0; i < SUPERVISOR_HANDED; i++)
             need[6 + i] = sup->handed[i] >= 0 ? &sup->handed[i] : NULL;
+    } else {
+        for (size_t i = 0; i < sup->given_count; i++)
+            need[6 + i] = &sup->given[i].fd;
     }
     int slot = s->first + (int)set * LOWFDS_EACH;
     for (size_t i = 0; i < LOWFDS_EACH; i++, slot++) {

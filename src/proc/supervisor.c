@@ -138,6 +138,31 @@ static int child_set_limits(struct supervisor *s) {
     return r < 0 || s->launcher >= 0 ? r : child_set_rlimits(s);
 }
 
+/* Takes over what the command stands for; *blocked is set. */
+static void child_inherit(const struct supervisor_heritage *h, uint64_t *blocked) {
+    sys1(SYS_umask, h->umask);
+    if (h->umask_only)
+        return;
+    for (int i = 0; i < RLIM_NLIMITS; i++)
+        child_rlimit(i, &h->limits[i]);
+    sys3(SYS_setpriority, PRIO_PROCESS, 0, h->nice);
+    for (int n = 1; n <= 64; n++) {
+        if (h->ignored >> (n - 1) & 1)
+            sys_ignore_signal(n);
+    }
+    *blocked = h->blocked;
+}
+
+/* Puts the further descriptors at their numbers. All others close at the exec. */
+static long child_take_given(const struct supervisor *s) {
+    long from[SUPERVISOR_GIVEN], r = 0;
+    for (unsigned i = 0; r >= 0 && i < s->given_count; i++) /* out of the way of each other */
+        r = from[i] = sys3(SYS_fcntl, s->given[i].fd, F_DUPFD_CLOEXEC, SUPERVISOR_GIVEN_LIMIT);
+    for (unsigned i = 0; r >= 0 && i < s->given_count; i++)
+        r = sys3(SYS_dup3, from[i], s->given[i].number, 0);
+    return r;
+}
+
 static int child_main(void *arg) {
     struct supervisor *s = arg;
     sys5(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* first: we use the parent's memory */
@@ -154,8 +179,13 @@ static int child_main(void *arg) {
     if (r >= 0) {
         uint64_t none = 0;
         sys_default_signals();
+        if (s->heritage != NULL)
+            child_inherit(s->heritage, &none);
         sys4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&none, 0, sizeof none);
         close_fds(launch ? 3 + SUPERVISOR_HANDED : 3, ~0u, CLOSE_RANGE_CLOEXEC);
+        r = launch ? 0 : child_take_given(s);
+    }
+    if (r >= 0) {
         r = launch ? child_launch(s) : pathexec(s->program, s->search, s->argv, s->envp, s->path);
     }
     s->error = (int)-r;
@@ -210,6 +240,8 @@ static int sup_arrange_fds(struct supervisor *s) {
     }
     if (s->launcher >= 0)
         return sup_arrange_launch(s);
+    if (s->given_count > 0)
+        return 0; /* sup_launch() closes the rest */
     int other = s->limits.join ? s->limits.cgroup_fd : s->wake_fd;
     unsigned low = (unsigned)MIN(s->wake_fd, other), high = (unsigned)MAX(s->wake_fd, other);
     if (low > 3)
@@ -251,7 +283,7 @@ static bool sup_launch(struct supervisor *s) {
     bool ok = s->error == 0;
     sup_notify(s, ok ? SUPERVISOR_RUNNING : SUPERVISOR_FAILED);
     close_fds(0, 2, 0);
-    if (s->launcher >= 0) { /* all but the one that wakes the server */
+    if (s->launcher >= 0 || s->given_count > 0) { /* all but the one that wakes the server */
         close_fds(3, (unsigned)s->wake_fd - 1, 0);
         close_fds((unsigned)s->wake_fd + 1, ~0u, 0);
     } else if (s->limits.join) {

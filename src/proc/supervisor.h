@@ -47,7 +47,24 @@ enum supervisor_kill {
 
 #define SUPERVISOR_STACK 16384
 #define SUPERVISOR_CHILD_STACK 8192
-#define SUPERVISOR_HANDED 4 /* descriptors handed to a launcher: its 3, 4, 5 and 6 */
+#define SUPERVISOR_HANDED 6 /* descriptors handed to a launcher: its 3 to 8 */
+#define SUPERVISOR_GIVEN 13 /* further descriptors of a command without a launcher */
+#define SUPERVISOR_GIVEN_LIMIT 64 /* their numbers are below this */
+
+/* A descriptor for a command beyond 0, 1 and 2. */
+struct supervisor_given {
+    int fd;     /* ours */
+    int number; /* the command's: 3 to SUPERVISOR_GIVEN_LIMIT - 1, each once */
+};
+
+/* What a command takes over from a process it stands for. A limit that cannot be set stays. */
+struct supervisor_heritage {
+    mode_t umask;
+    uint64_t ignored, blocked; /* signals, bit n-1 */
+    int nice;
+    struct rlimit limits[RLIM_NLIMITS];
+    bool umask_only; /* of the others nothing is known */
+};
 
 struct supervisor {
     /* Written by the server before the start, constant afterwards. Strings are borrowed and must
@@ -64,6 +81,9 @@ struct supervisor {
     char *const *envp;
     const char *cwd;
     struct rlimit nofile; /* descriptor limits of the command, unless `limits` has some */
+    struct supervisor_given given[SUPERVISOR_GIVEN];
+    unsigned given_count;
+    const struct supervisor_heritage *heritage; /* borrowed; NULL: none */
     struct limits_steps limits;
     /* Of a sandboxed command. What is run, as `program`, is then the launcher: our own executable,
      * which takes terminal, working directory and resource limits upon itself. */

@@ -6,6 +6,7 @@
 #include "sandbox/inside/seccomp.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>
@@ -46,6 +47,22 @@ static int command_confine(const struct command *c) {
     return r < 0 ? fault_os(f, FAULT_SECCOMP, -r, "filter") : 0;
 }
 
+/* Puts the further descriptors of the command at their numbers. */
+static int command_take_given(const struct command *c) {
+    const int32_t *numbers = c->args->q->given;
+    int from[LAUNCH_GIVEN] = {-1, -1};
+    for (int i = 0; i < LAUNCH_GIVEN; i++) { /* out of the way of each other */
+        if (numbers[i] >= 3 &&
+            (from[i] = fcntl(LAUNCH_GIVEN_FD + i, F_DUPFD_CLOEXEC, LAUNCH_GIVEN_LIMIT)) < 0)
+            return fault_os(&c->args->shared->fault, FAULT_EXEC, errno, "descriptor");
+    }
+    for (int i = 0; i < LAUNCH_GIVEN; i++) {
+        if (numbers[i] >= 3 && dup2(from[i], numbers[i]) < 0)
+            return fault_os(&c->args->shared->fault, FAULT_EXEC, errno, "descriptor");
+    }
+    return 0;
+}
+
 static void command_main(const struct command *c) {
     struct fault *f = &c->args->shared->fault;
     sigset_t none;
@@ -62,6 +79,8 @@ static void command_main(const struct command *c) {
         fault_os(f, FAULT_PRIVILEGES, errno, "close_range");
         return;
     }
+    if (command_take_given(c) < 0)
+        return;
     /* planted: unfiltered */
     if (command_confine(c) < 0)
         return;
