@@ -25,6 +25,7 @@
  */
 
 #include "base/err.h"
+#include "base/execfilter.h"
 #include "base/util.h"
 #include "loop/loop.h"
 
@@ -144,11 +145,11 @@ struct intercept_options {
 };
 
 /*
- * Prepares the interception of one command. *fd is the end of a socket for child_spec.intercept;
- * the caller closes it when the command has been started or not. 0, or -errno.
+ * Prepares the interception of one command. *start is for child_spec.intercept (and, through it,
+ * for a sandbox's launcher); the caller closes start->socket after proc_start(). 0, or -errno.
  */
 MUST_CHECK int intercept_new(struct intercept_host *h, const struct intercept_options *o,
-                             struct intercept **out, int *fd);
+                             struct intercept **out, struct execfilter_start *start);
 
 void intercept_set_check(struct intercept *x, bool check);
 
@@ -162,7 +163,8 @@ bool intercept_is_alive(const struct intercept *x);
 void intercept_answer(struct intercept_ask *ask, enum intercept_verdict v, const char *reason);
 
 /* The escalated program has ended with this status of wait(): the stub ends likewise and is invalid
- * afterwards. If it could not be started: `text` (else NULL) is printed on its stderr. */
+ * afterwards. `text` (or NULL) is printed on its stderr first: only inside escalate(), when the
+ * program cannot be started; afterwards the stub has no stderr. */
 void intercept_stub_end(struct intercept_stub *stub, int status, const char *text);
 
 /* The escalated program has stopped, or goes on (WIFSTOPPED, WIFCONTINUED): so does the stub. */

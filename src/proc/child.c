@@ -135,6 +135,8 @@ void child_host_reap(struct child_host *s) {
         pid_t *launcher = WIFSTOPPED(status) ? NULL : child_host_launcher(s, pid);
         if (launcher != NULL)
             *launcher = 0;
+        if (c == NULL && s->stranger != NULL && s->stranger(s->stranger_owner, pid, status))
+            continue; /* we trace it */
         if (WIFSTOPPED(status))
             kill(pid, SIGCONT); /* a command may stop its supervisor: not for long */
         else if (c != NULL)
@@ -293,6 +295,8 @@ static void child_fill(struct supervisor *sup, struct child_host *s, const struc
     sup->limits = spec->limits;
     sup->failed_limit = -1;
     sup->launcher = -1;
+    sup->intercept = spec->intercept != NULL ? spec->intercept->socket : -1;
+    sup->mark = spec->intercept != NULL ? spec->intercept->mark : 0;
     sup->heritage = spec->heritage;
     if (spec->launch == NULL) {
         sup->given_count = spec->given_count;

@@ -33,6 +33,9 @@ struct child_host {
     bool hunting;         /* a supervisor was killed from outside: kill its orphans */
     pid_t launchers[CHILD_LAUNCHERS]; /* the newest that lost their supervisor; 0: none */
     size_t next_launcher;
+    /* Gets wait statuses of processes that are not supervisors: whether it traces them. Or NULL. */
+    bool (*stranger)(void *owner, pid_t pid, int status);
+    void *stranger_owner;
     bool spare_strays; /* do not hunt: orphans look like other children, or --keep-detached */
 };
 
@@ -77,6 +80,7 @@ struct child_spec {
     struct limits_steps limits;        /* its descriptor is the caller's */
     const struct child_launch *launch; /* NULL: not sandboxed. Else program, argv and envp are the
                                           launcher's, and cwd and rlimits its business */
+    const struct execfilter_start *intercept; /* NULL: nobody watches its execs */
 };
 
 /* One command, embedded in its owner. */

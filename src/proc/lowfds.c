@@ -98,6 +98,7 @@ int lowfds_place(struct lowfds *s, struct supervisor *sup) {
     s->user[set] = sup;
     int *need[LOWFDS_EACH] = {&sup->fds[0], &sup->fds[1], &sup->fds[2], &sup->wake_fd,
                               sup->limits.join ? &sup->limits.cgroup_fd : NULL};
+    need[6 + SUPERVISOR_HANDED] = sup->intercept >= 0 ? &sup->intercept : NULL;
     if (sup->launcher >= 0) {
         need[5] = &sup->launcher;
         for (size_t i = 0; i < SUPERVISOR_HANDED; i++)

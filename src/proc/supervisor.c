@@ -87,6 +87,11 @@ static void close_fds(unsigned first, unsigned last, unsigned flags) {
     }
 }
 
+/* The first number above a launcher's descriptors. */
+static unsigned sup_handed_end(const struct supervisor *s) {
+    return 3 + SUPERVISOR_HANDED + (s->intercept >= 0);
+}
+
 /* -- the command, between vfork and exec -- */
 
 static int child_launch(const struct supervisor *s) {
@@ -163,6 +168,14 @@ static long child_take_given(const struct supervisor *s) {
     return r;
 }
 
+/* The program, of which nobody is asked: whoever listens knows the mark. */
+static long child_exec(struct supervisor *s) {
+    long r = s->intercept < 0 ? 0 : execfilter_install(s->intercept);
+    if (r >= 0)
+        r = child_take_given(s); /* may replace `intercept` */
+    return r < 0 ? r : pathexec(s->program, s->search, s->argv, s->envp, s->mark, s->path);
+}
+
 static int child_main(void *arg) {
     struct supervisor *s = arg;
     sys5(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* first: we use the parent's memory */
@@ -182,11 +195,8 @@ static int child_main(void *arg) {
         if (s->heritage != NULL)
             child_inherit(s->heritage, &none);
         sys4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&none, 0, sizeof none);
-        close_fds(launch ? 3 + SUPERVISOR_HANDED : 3, ~0u, CLOSE_RANGE_CLOEXEC);
-        r = launch ? 0 : child_take_given(s);
-    }
-    if (r >= 0) {
-        r = launch ? child_launch(s) : pathexec(s->program, s->search, s->argv, s->envp, s->path);
+        close_fds(launch ? sup_handed_end(s) : 3, ~0u, CLOSE_RANGE_CLOEXEC);
+        r = launch ? child_launch(s) : child_exec(s);
     }
     s->error = (int)-r;
     return 127;
@@ -203,7 +213,7 @@ static void sup_notify(struct supervisor *s, enum supervisor_phase phase) {
 
 /* Moves a descriptor out of the way of those that get fixed numbers. */
 static long sup_move_up(int *fd) {
-    long r = sys3(SYS_fcntl, *fd, F_DUPFD_CLOEXEC, 3 + SUPERVISOR_HANDED);
+    long r = sys3(SYS_fcntl, *fd, F_DUPFD_CLOEXEC, 3 + SUPERVISOR_HANDED + 1);
     *fd = r >= 0 ? (int)r : *fd;
     return r;
 }
@@ -215,6 +225,8 @@ static int sup_arrange_launch(struct supervisor *s) {
         r = sup_move_up(&s->launcher);
     if (r >= 0 && s->limits.join)
         r = sup_move_up(&s->limits.cgroup_fd);
+    if (r >= 0 && s->intercept >= 0)
+        r = sup_move_up(&s->intercept);
     for (int i = 0; r >= 0 && i < SUPERVISOR_HANDED; i++) {
         if (s->handed[i] >= 0)
             r = sup_move_up(&s->handed[i]);
@@ -225,9 +237,11 @@ static int sup_arrange_launch(struct supervisor *s) {
         else
             sys1(SYS_close, 3 + i);
     }
+    if (r >= 0 && s->intercept >= 0)
+        r = sys3(SYS_dup3, s->intercept, 3 + SUPERVISOR_HANDED, 0);
     /* The launcher must not get the server's other descriptors: they close at its exec. */
     if (r >= 0)
-        close_fds(3 + SUPERVISOR_HANDED, ~0u, CLOSE_RANGE_CLOEXEC);
+        close_fds(sup_handed_end(s), ~0u, CLOSE_RANGE_CLOEXEC);
     return (int)MIN(r, 0L);
 }
 
@@ -240,7 +254,7 @@ static int sup_arrange_fds(struct supervisor *s) {
     }
     if (s->launcher >= 0)
         return sup_arrange_launch(s);
-    if (s->given_count > 0)
+    if (s->given_count > 0 || s->intercept >= 0)
         return 0; /* sup_launch() closes the rest */
     int other = s->limits.join ? s->limits.cgroup_fd : s->wake_fd;
     unsigned low = (unsigned)MIN(s->wake_fd, other), high = (unsigned)MAX(s->wake_fd, other);
@@ -283,7 +297,7 @@ static bool sup_launch(struct supervisor *s) {
     bool ok = s->error == 0;
     sup_notify(s, ok ? SUPERVISOR_RUNNING : SUPERVISOR_FAILED);
     close_fds(0, 2, 0);
-    if (s->launcher >= 0 || s->given_count > 0) { /* all but the one that wakes the server */
+    if (s->launcher >= 0 || s->given_count > 0 || s->intercept >= 0) { /* all but the one that wakes the server */
         close_fds(3, (unsigned)s->wake_fd - 1, 0);
         close_fds((unsigned)s->wake_fd + 1, ~0u, 0);
     } else if (s->limits.join) {

@@ -20,6 +20,7 @@
  * (supervisor_signal).
  */
 
+#include "base/execfilter.h"
 #include "base/pathexec.h"
 #include "base/placeholders.h"
 #include "proc/limits.h"
@@ -89,6 +90,9 @@ struct supervisor {
      * which takes terminal, working directory and resource limits upon itself. */
     int launcher;                  /* descriptor of it, or -1: not sandboxed */
     int handed[SUPERVISOR_HANDED]; /* descriptors it is given; -1: not this one */
+    int intercept; /* socket for the listener of execs (execfilter.h), or -1; a launcher gets it
+                      as the next number behind those handed to it */
+    uint64_t mark;
     struct placeholders
         *placeholders; /* directories to remove at the end, or NULL; shared memory */
 

@@ -40,6 +40,7 @@ int launch_request_encode(const struct launch_request *q, struct buf *b) {
     for (size_t i = 0; i < LAUNCH_GIVEN; i++)
         codec_put_u32(&w, q->given[i] < 3 ? 0 : (uint32_t)q->given[i]);
     codec_put_u32(&w, q->linger);
+    codec_put_u64(&w, q->mark);
     return codec_put_end(&w, LAUNCH_BYTES_MAX);
 }
 
@@ -82,6 +83,7 @@ int launch_request_decode(struct str bytes, struct arena *a, struct launch_reque
     for (size_t i = 0; i < LAUNCH_GIVEN; i++)
         q->given[i] = (int32_t)codec_get_u32(&r, LAUNCH_GIVEN_LIMIT - 1);
     q->linger = codec_get_u32(&r, 1) != 0;
+    q->mark = codec_get_u64(&r);
     r.bad |= !r.bad && q->mode == LAUNCH_COMMAND && (q->program == NULL || q->argv[0] == NULL);
     int e = codec_get_end(&r);
     return e < 0 ? e : plan_decode(plan, a, &q->plan);

@@ -54,6 +54,7 @@ struct launch_request {
     size_t limit_count;
     int32_t given[LAUNCH_GIVEN]; /* its numbers for LAUNCH_GIVEN_FD + i; below 3: none */
     bool linger; /* what it leaves behind lives on; else everything inside ends with it */
+    uint64_t mark; /* of intercepted execs (base/execfilter.h); 0: nobody watches them */
 };
 
 /* Appends the encoded request. 0; -ENOBUFS above a maximum; or as buf_reserve(). */

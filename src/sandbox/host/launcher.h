@@ -15,6 +15,8 @@
  *     6         an empty network namespace to share (backend_network()); for a plan with ports of
  *               the proxy one end of a SOCK_SEQPACKET pair; may be missing
  *     7, 8      descriptors for the command (launch_request.given); may be missing
+ *     9         a socket for the listener of execs (base/execfilter.h); only with a mark in the
+ *               request
  *
  * The launcher sends one packet, a struct launch_report: the command runs (its exec has
  * succeeded), or why it does not. In its own pid namespace a second packet may follow, a struct
@@ -43,6 +45,7 @@
 #define LAUNCH_PLACEHOLDERS_FD 5
 #define LAUNCH_NETWORK_FD 6
 #define LAUNCH_GIVEN_FD 7
+#define LAUNCH_INTERCEPT_FD 9
 
 enum launch_report_kind {
     LAUNCH_RUNNING = 1,

@@ -229,6 +229,7 @@ int sandbox_host_prepare(struct sandbox_host *h, const struct plan *plan, struct
         .envp = (char **)spec->envp,
         .limits = limits,
         .limit_count = sandbox_limits(&spec->limits, nofile, limits),
+        .mark = spec->intercept != NULL ? spec->intercept->mark : 0,
     };
     l->child.ended = sandbox_ended;
     q.linger = l->linger;

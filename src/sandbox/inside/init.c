@@ -59,12 +59,14 @@ static void init_tie(const struct init_args *a) {
 /* Whether a descriptor is one that the command gets. */
 static bool init_is_given(const struct init_args *a, int fd) {
     int i = fd - LAUNCH_GIVEN_FD;
+    if (fd == LAUNCH_INTERCEPT_FD)
+        return a->q->mark != 0;
     return i >= 0 && i < LAUNCH_GIVEN && a->q->given[i] >= 3;
 }
 
 /* Closes all descriptors above `done` but `keep` and those for the command. */
 static void init_close_above(const struct init_args *a, int keep) {
-    unsigned first = LAUNCH_GIVEN_FD + LAUNCH_GIVEN, k = (unsigned)keep;
+    unsigned first = LAUNCH_INTERCEPT_FD + 1, k = (unsigned)keep;
     for (int fd = INIT_DONE_FD + 1; fd < (int)first; fd++) {
         if (fd != keep && !init_is_given(a, fd))
             close(fd);
@@ -247,9 +249,9 @@ static _Noreturn void init_command(const struct init_args *a) {
         _exit(1); /* the launcher cleans up, then reports */
     for (int fd = 0; fd <= 2; fd++)
         close(fd); /* only the command keeps them */
-    for (int i = 0; i < LAUNCH_GIVEN; i++) {
-        if (init_is_given(a, LAUNCH_GIVEN_FD + i))
-            close(LAUNCH_GIVEN_FD + i);
+    for (int fd = LAUNCH_GIVEN_FD; fd <= LAUNCH_INTERCEPT_FD; fd++) {
+        if (init_is_given(a, fd))
+            close(fd);
     }
     step_reach(STEP_INIT_STARTED);
     init_report(a->shared, LAUNCH_RUNNING, -1);

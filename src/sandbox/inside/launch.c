@@ -88,7 +88,7 @@ static void launch_quiet(void) {
     sigprocmask(SIG_SETMASK, &all, NULL); /* only SIGKILL ends us before the command does */
     prctl(PR_SET_NAME, "exec-sandbox", 0, 0, 0);
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* no process of our user may look into us */
-    for (int fd = LAUNCH_REQUEST_FD; fd < LAUNCH_GIVEN_FD + LAUNCH_GIVEN; fd++)
+    for (int fd = LAUNCH_REQUEST_FD; fd <= LAUNCH_INTERCEPT_FD; fd++)
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
