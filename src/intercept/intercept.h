@@ -38,7 +38,8 @@ struct pool;
 
 #define INTERCEPT_PATH_MAX 4096          /* bytes of a path with its NUL, as the kernel's */
 #define INTERCEPT_STRINGS_MAX (2u << 20) /* bytes of argv and envp with their pointers */
-#define INTERCEPT_OPEN_MAX 64   /* decisions of one call at a time; more wait in the kernel */
+#define INTERCEPT_OPEN_MAX 64   /* decisions of one call at a time; more wait unread */
+#define INTERCEPT_SCRIPTS_MAX 5 /* scripts that interpret each other; the kernel's limit */
 #define INTERCEPT_STUBS_MAX 256 /* escalated programs of one call at a time; more are denied */
 #define INTERCEPT_REASON_MAX 2048 /* bytes of a reason; the rest is cut off */
 #define INTERCEPT_FDS 16          /* descriptors of an escalated program: 0 to 15 */
@@ -49,6 +50,14 @@ enum intercept_verdict {
     INTERCEPT_ESCALATE,
 };
 
+/* What a `#!` line starts. */
+struct intercept_interpreter {
+    const char *path; /* as in the line */
+    const char *file; /* symbolic links followed */
+    const char *arg;  /* or NULL */
+    uint64_t dev, ino;
+};
+
 /* One exec. Everything is borrowed, and valid until it is answered, withdrawn, or (after ESCALATE)
  * until its stub has ended. */
 struct intercept_exec {
@@ -57,12 +66,9 @@ struct intercept_exec {
     uint64_t dev, ino;
     const char *memfd; /* name of the memfd that `file` is; or NULL */
 
-    /* Of a script: the program of its `#!` line, that of an interpreter that is a script too, ...
-     * Named as in the line, and with symbolic links followed. NULL: no script. */
-    const char *interpreter;
-    const char *interpreter_file;
-    const char *interpreter2; /* the interpreter of `interpreter`, if that is a script */
-    const char *interpreter2_file;
+    /* Of a script: the program of its `#!` line, that of an interpreter that is a script too, ... */
+    const struct intercept_interpreter *interpreters;
+    size_t interpreter_count;
     bool unreadable; /* it may be a script, but we cannot read it */
 
     size_t argc;
