@@ -10,6 +10,7 @@
 #include "loop/pool.h"
 
 #include <linux/seccomp.h>
+#include <sys/wait.h>
 
 #define INTERCEPT_ARENA_MAX (4 * INTERCEPT_STRINGS_MAX) /* bytes of one ask */
 #define INTERCEPT_TURN 8      /* notifications taken from one listener per turn */
@@ -52,6 +53,7 @@ struct intercept_host {
 struct intercept_stub {
     struct loop_io io; /* our end of the socket; fd -1: none */
     bool told;         /* the owner knows it */
+    int err; /* its stderr, inside escalate(); else -1 */
     pid_t pid;
     uint64_t ignored, blocked;
     mode_t umask;
@@ -63,7 +65,9 @@ struct intercept_ask {
     struct intercept *x; /* NULL: its command has ended */
     struct intercept_host *host;
     enum intercept_state state;
-    bool deciding; /* inside decide() */
+    bool counted; /* in x->unread */
+    bool in_pool; /* a thread may have it */
+    int looked;   /* result of that thread */
 
     uint64_t id; /* of the notification */
     pid_t tid, tgid;
@@ -79,6 +83,7 @@ struct intercept_ask {
     char *reason; /* of DENY; in the arena */
     struct loop_timer glance;
     unsigned glances;
+    uint64_t before_dev, before_ino; /* the caller's program, while we glance */
     int stub_fd, stub_sock; /* numbers in the target */
     struct trace_state saved; /* registers before the injection */
     unsigned steps;
@@ -98,6 +103,7 @@ struct intercept {
     size_t unread;
     size_t stubs;
     struct loop_timer watch;
+    struct loop_task next; /* reads more asks */
     pid_t first; /* the command's first process; 0: none yet */
     bool shell_known;
     uint64_t shell_dev, shell_ino;
@@ -107,13 +113,15 @@ struct intercept {
 int intercept_respond(struct intercept_ask *a, int error);
 int intercept_continue(struct intercept_ask *a);
 
-/* intercept_ask.c */
+/* intercept_ask.c: its life. Over: freed soon. Drop: the same, and the owner hears of it. */
 struct intercept_ask *intercept_ask_new(struct intercept *x, const struct seccomp_notif *n);
+void intercept_ask_set(struct intercept_ask *a, enum intercept_state s);
+bool intercept_ask_is_open(const struct intercept_ask *a);
 void intercept_ask_read(struct intercept_ask *a);
 void intercept_ask_over(struct intercept_ask *a);
 void intercept_ask_drop(struct intercept_ask *a);
-void intercept_ask_next(struct intercept *x);
-bool intercept_ask_is_open(const struct intercept_ask *a);
+void intercept_ask_free(struct intercept_ask *a);
+void intercept_ask_next(struct loop_task *t);
 
 /* intercept_run.c: what follows an answer. */
 void intercept_run_go(struct intercept_ask *a);
