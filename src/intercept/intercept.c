@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -55,14 +54,14 @@ static bool intercept_is_stub(struct intercept *x, const struct seccomp_notif *n
     return false;
 }
 
-/* Takes one notification. False: there is none. */
-static bool intercept_receive(struct intercept *x) {
+/* Takes one notification, if there still is one. */
+static void intercept_receive(struct intercept *x) {
     struct seccomp_notif *n = x->host->notif;
     memset(n, 0, x->host->notif_size);
     if (ioctl(x->listener.fd, SECCOMP_IOCTL_NOTIF_RECV, n) < 0)
-        return false;
+        return;
     if (intercept_is_start(x, n) || intercept_is_stub(x, n))
-        return true;
+        return;
     struct intercept_ask *a = intercept_ask_new(x, n);
     if (a == NULL) {
         struct intercept_ask none = {.x = x, .host = x->host, .id = n->id};
@@ -72,8 +71,8 @@ static bool intercept_receive(struct intercept *x) {
     } else {
         a->counted = true;
         x->unread++;
+        intercept_watch(x);
     }
-    return true;
 }
 
 /* Every process below the command has ended. */
@@ -87,21 +86,12 @@ static void intercept_end(struct intercept *x) {
     }
 }
 
-static bool intercept_has_more(const struct intercept *x) {
-    struct pollfd p = {.fd = x->listener.fd, .events = POLLIN};
-    return poll(&p, 1, 0) > 0 && (p.revents & POLLIN);
-}
-
 static void intercept_on_listener_event(struct loop_io *io, uint32_t events) {
     struct intercept *x = container_of(io, struct intercept, listener);
-    if (events & EPOLLIN) {
-        for (int i = 0; i < INTERCEPT_TURN && (i == 0 || intercept_has_more(x)); i++) {
-            if (!intercept_receive(x))
-                break;
-        }
-    } else if (events & (EPOLLHUP | EPOLLERR)) {
+    if (events & EPOLLIN)
+        intercept_receive(x); /* one a turn: commands take turns */
+    else if (events & (EPOLLHUP | EPOLLERR))
         intercept_end(x);
-    }
 }
 
 /* The command's process sends the listener before its first exec. */
@@ -124,6 +114,11 @@ static void intercept_on_channel(struct loop_io *io, uint32_t events) {
 
 /* -- one command -- */
 
+void intercept_watch(struct intercept *x) {
+    if (x->watch.pos == 0)
+        (void)!loop_timer_set(x->host->loop, &x->watch, loop_ms(INTERCEPT_WATCH_MS));
+}
+
 /* Looks whether the callers of open asks still wait. */
 static void intercept_on_watch(struct loop_timer *t) {
     struct intercept *x = container_of(t, struct intercept, watch);
@@ -134,7 +129,7 @@ static void intercept_on_watch(struct loop_timer *t) {
             intercept_ask_drop(a);
     }
     if (x->open + x->unread > 0)
-        (void)!loop_timer_set(x->host->loop, t, loop_ms(INTERCEPT_WATCH_MS));
+        intercept_watch(x);
 }
 
 int intercept_new(struct intercept_host *h, const struct intercept_options *o,
@@ -196,6 +191,10 @@ void intercept_free(struct intercept *x) {
     util_close_fd(&x->channel.fd);
     util_close_fd(&x->listener.fd);
     free(x);
+}
+
+bool intercept_is_by_shell(struct intercept_ask *a) {
+    return intercept_ask_is_by_shell(a);
 }
 
 void intercept_answer(struct intercept_ask *a, enum intercept_verdict v, const char *reason) {

@@ -73,13 +73,10 @@ struct intercept_exec {
 
     size_t argc;
     char *const *argv; /* NULL-terminated; argv[0] may be missing */
-    char *const *envp;
+    char *const *envp; /* NULL until escalate() */
     const char *cwd; /* as the caller sees it */
     pid_t pid, tid;  /* caller: process and thread */
 
-    /* Whether the call is the shell's own: every process from the caller up to the command's first
-     * process runs the executable file that the command was started with. */
-    bool by_shell;
     /* Whether the program has been loaded already, and waits before its first instruction: what was
      * decided was changed meanwhile. DENY kills it, every other answer lets it run where it is. */
     bool loaded;
@@ -164,6 +161,13 @@ void intercept_free(struct intercept *x);
 
 /* Whether a process below the command is left. */
 bool intercept_is_alive(const struct intercept *x);
+
+/*
+ * Whether the call is the shell's own: every process from the caller up to the command's first
+ * process runs the executable file that the command was started with. For asks that are not
+ * answered yet; false if `loaded`.
+ */
+bool intercept_is_by_shell(struct intercept_ask *ask);
 
 /* Answers once. `reason` (may be NULL) is for DENY; copied. */
 void intercept_answer(struct intercept_ask *ask, enum intercept_verdict v, const char *reason);

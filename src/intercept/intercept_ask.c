@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 
 #define ASK_X32 0x40000000     /* bit of an x32 call's number */
 #define ASK_DEPTH 64           /* processes between a caller and the command's first one */
@@ -114,8 +115,6 @@ struct intercept_ask *intercept_ask_new(struct intercept *x, const struct seccom
     list_init(&a->free_task.node);
     list_init(&a->traced);
     list_append(&x->asks, &a->node);
-    if (x->watch.pos == 0)
-        (void)!loop_timer_set(x->host->loop, &x->watch, loop_ms(INTERCEPT_WATCH_MS));
     return a;
 }
 
@@ -138,6 +137,13 @@ static int ask_status(pid_t pid, pid_t *tgid, pid_t *parent) {
     return 0;
 }
 
+/* The process of the calling thread: nearly always the thread is its first one. */
+static int ask_read_process(struct intercept_ask *a) {
+    pid_t parent;
+    return syscall(SYS_tgkill, a->tid, a->tid, 0) == 0 ? 0
+                                                       : ask_status(a->tid, &a->tgid, &parent);
+}
+
 /* Learns which file the command was started with, as long as its first process runs it: from the
  * start up to that process's next exec, of which we hear. */
 static void ask_learn_shell(struct intercept *x) {
@@ -152,10 +158,13 @@ static bool ask_runs_shell(const struct intercept *x, pid_t pid) {
            dev == x->shell_dev && ino == x->shell_ino;
 }
 
-/* Whether only the shell stands between the caller and the command's first process. */
-static bool ask_is_by_shell(const struct intercept *x, pid_t pid, pid_t parent) {
+bool intercept_ask_is_by_shell(struct intercept_ask *a) {
+    const struct intercept *x = a->x;
+    pid_t pid = a->tgid, parent, tgid;
+    if (a->state != INTERCEPT_OPEN || ask_status(pid, &tgid, &parent) < 0)
+        return false;
     for (int i = 0; i < ASK_DEPTH && pid > 0 && ask_runs_shell(x, pid); i++) {
-        pid_t tgid, now;
+        pid_t now;
         if (pid == x->first)
             return true;
         if (ask_status(pid, &tgid, &now) < 0 || now != parent) /* it has another parent now */
@@ -215,15 +224,17 @@ static int ask_read_path(struct intercept_ask *a, const uint64_t *path_arg) {
 /* All that lies in the caller's memory. */
 static int ask_read_memory(struct intercept_ask *a) {
     const uint64_t *args = a->args + ask_is_execveat(a);
-    size_t bytes = 0, envc;
     int r = ask_read_path(a, args);
-    if (r == 0)
-        r = intercept_read_vector(a->tid, args[1], ask_is_narrow(a), INTERCEPT_STRINGS_MAX, &bytes,
-                                  &a->arena, &a->e.argv, &a->e.argc);
-    if (r == 0)
-        r = intercept_read_vector(a->tid, args[2], ask_is_narrow(a), INTERCEPT_STRINGS_MAX, &bytes,
-                                  &a->arena, &a->e.envp, &envc);
-    return r;
+    return r < 0 ? r
+                 : intercept_read_vector(a->tid, args[1], ask_is_narrow(a), INTERCEPT_STRINGS_MAX,
+                                         &a->bytes, &a->arena, &a->e.argv, &a->e.argc);
+}
+
+int intercept_ask_environment(struct intercept_ask *a) {
+    const uint64_t *args = a->args + ask_is_execveat(a);
+    size_t count;
+    return intercept_read_vector(a->tid, args[2], ask_is_narrow(a), INTERCEPT_STRINGS_MAX,
+                                 &a->bytes, &a->arena, &a->e.envp, &count);
 }
 
 static int ask_read_cwd(struct intercept_ask *a) {
@@ -257,6 +268,8 @@ static void ask_decide(struct intercept_ask *a) {
     a->e.tid = a->tid;
     intercept_ask_set(a, INTERCEPT_OPEN);
     a->x->o.calls->decide(a->x->o.owner, a, &a->e);
+    if (a->state == INTERCEPT_OPEN)
+        intercept_watch(a->x);
 }
 
 static void ask_looked(struct intercept_ask *a, int r) {
@@ -284,10 +297,9 @@ static void ask_job_done(struct pool_job *j) {
 }
 
 void intercept_ask_read(struct intercept_ask *a) {
-    pid_t parent;
     intercept_ask_set(a, INTERCEPT_LOOKING);
     ask_learn_shell(a->x);
-    int r = ask_status(a->tid, &a->tgid, &parent);
+    int r = ask_read_process(a);
     if (r == 0)
         r = ask_read_memory(a);
     if (r == 0)
@@ -296,16 +308,17 @@ void intercept_ask_read(struct intercept_ask *a) {
         ask_fail(a, r == -ESRCH ? -EACCES : r);
         return;
     }
-    a->e.by_shell = ask_is_by_shell(a->x, a->tgid, parent);
     a->look.tid = a->tid;
     a->look.tgid = a->tgid;
     a->look.arena = &a->arena;
+    a->look.known = a->host->known;
     r = intercept_look(&a->look, true);
     if (r != -EAGAIN || a->host->pool == NULL) {
         ask_looked(a, r);
         return;
     }
     a->job = (struct pool_job){.work = ask_job_work, .done = ask_job_done};
+    a->look.known = NULL; /* the loop's */
     a->in_pool = true;
     pool_submit(a->host->pool, &a->job);
 }

@@ -13,7 +13,6 @@
 #include <sys/wait.h>
 
 #define INTERCEPT_ARENA_MAX (4 * INTERCEPT_STRINGS_MAX) /* bytes of one ask */
-#define INTERCEPT_TURN 8      /* notifications taken from one listener per turn */
 #define INTERCEPT_WATCH_MS 200 /* between looks whether the callers of open asks still live */
 #define INTERCEPT_GLANCE_MS 1 /* between looks at a program that somebody else traces */
 #define INTERCEPT_GLANCES 200
@@ -40,6 +39,7 @@ enum intercept_state {
 
 struct intercept_host {
     struct loop *loop;
+    struct intercept_known known[INTERCEPT_KNOWN];
     struct pool *pool;
     struct list traced; /* asks with a tracee */
     struct list lost;   /* asks of ended commands, while a thread has them */
@@ -67,6 +67,7 @@ struct intercept_ask {
     enum intercept_state state;
     bool counted; /* in x->unread */
     bool in_pool; /* a thread may have it */
+    size_t bytes; /* of strings read so far */
     int looked;   /* result of that thread */
 
     uint64_t id; /* of the notification */
@@ -112,12 +113,15 @@ struct intercept {
 /* intercept.c: answers the kernel. 0, or -errno: the caller is gone. */
 int intercept_respond(struct intercept_ask *a, int error);
 int intercept_continue(struct intercept_ask *a);
+void intercept_watch(struct intercept *x); /* now and then, as long as an ask is open */
 
 /* intercept_ask.c: its life. Over: freed soon. Drop: the same, and the owner hears of it. */
 struct intercept_ask *intercept_ask_new(struct intercept *x, const struct seccomp_notif *n);
 void intercept_ask_set(struct intercept_ask *a, enum intercept_state s);
 bool intercept_ask_is_open(const struct intercept_ask *a);
 void intercept_ask_read(struct intercept_ask *a);
+int intercept_ask_environment(struct intercept_ask *a);
+bool intercept_ask_is_by_shell(struct intercept_ask *a);
 void intercept_ask_over(struct intercept_ask *a);
 void intercept_ask_drop(struct intercept_ask *a);
 void intercept_ask_free(struct intercept_ask *a);

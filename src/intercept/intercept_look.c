@@ -169,6 +169,32 @@ static int look_scripts(struct intercept_look *l, struct look_at *at) {
     }
 }
 
+/* Whether the file was read before and is a program. */
+static bool look_is_known(const struct intercept_known *k, const struct stat *st) {
+    return k->dev == st->st_dev && k->ino == st->st_ino &&
+           k->changed.tv_sec == st->st_ctim.tv_sec && k->changed.tv_nsec == st->st_ctim.tv_nsec;
+}
+
+static int look_text(struct intercept_look *l, struct look_at *at, const struct stat *st) {
+    struct intercept_known *k = l->known == NULL ? NULL : &l->known[st->st_ino % INTERCEPT_KNOWN];
+    if (k != NULL && look_is_known(k, st))
+        return 0;
+    int r = look_scripts(l, at);
+    if (r == 0 && k != NULL && l->interpreter_count == 0 && !l->text && !l->unreadable)
+        *k = (struct intercept_known){st->st_dev, st->st_ino, st->st_ctim};
+    return r;
+}
+
+/* The name of a memfd, or NULL. */
+static int look_memfd(struct intercept_look *l, const struct stat *st) {
+    static const char head[] = "/memfd:", tail[] = " (deleted)";
+    size_t n = strlen(l->file), h = sizeof head - 1, t = sizeof tail - 1;
+    if (st->st_nlink > 0 || n < h + t || memcmp(l->file, head, h) != 0)
+        return 0;
+    l->memfd = arena_strdup(l->arena, (struct str){l->file + h, n - h - t});
+    return l->memfd == NULL ? -ENOMEM : 0;
+}
+
 static int look_file(struct intercept_look *l, struct look_at *at) {
     struct stat st;
     int r = fstat(at->fd, &st) < 0 ? -errno : look_mode(&st);
@@ -177,16 +203,8 @@ static int look_file(struct intercept_look *l, struct look_at *at) {
     l->dev = st.st_dev;
     l->ino = st.st_ino;
     l->file = look_name(l->arena, at->fd);
-    if (l->file == NULL)
-        return -ENOMEM;
-    static const char deleted[] = " (deleted)";
-    size_t n = strlen(l->file), tail = sizeof deleted - 1;
-    if (st.st_nlink == 0 && strncmp(l->file, "/memfd:", 7) == 0 && n >= 7 + tail) {
-        l->memfd = arena_strdup(l->arena, (struct str){l->file + 7, n - 7 - tail});
-        if (l->memfd == NULL)
-            return -ENOMEM;
-    }
-    return look_scripts(l, at);
+    r = l->file == NULL ? -ENOMEM : look_memfd(l, &st);
+    return r < 0 ? r : look_text(l, at, &st);
 }
 
 static int look_open(const struct intercept_look *l, const struct intercept_walk *w, bool cached) {
@@ -204,11 +222,12 @@ int intercept_look(struct intercept_look *l, bool cached) {
     _cleanup_close_ int root = look_proc(l->tid, "root");
     if (root < 0)
         return root;
-    _cleanup_close_ int start = l->dirfd == AT_FDCWD || l->at_fd || l->path[0] == '/'
-                                    ? look_proc(l->tid, "cwd")
-                                    : look_fd(l->tid, l->dirfd);
-    if (start < 0)
-        return start;
+    _cleanup_close_ int start = -1;
+    if (!l->at_fd && l->path[0] != '/') {
+        start = l->dirfd == AT_FDCWD ? look_proc(l->tid, "cwd") : look_fd(l->tid, l->dirfd);
+        if (start < 0)
+            return start;
+    }
     struct intercept_walk w = {
         .tid = l->tid, .tgid = l->tgid, .root = root, .start = start, .nofollow = l->nofollow};
     struct look_at at = {.cached = cached, .walk = &w, .fd = look_open(l, &w, cached)};

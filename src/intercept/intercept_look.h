@@ -10,14 +10,23 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
+#include <time.h>
 
 #define INTERCEPT_LINKS_MAX 40 /* symbolic links of one path; the kernel's limit */
+#define INTERCEPT_KNOWN 64     /* files known to be programs, by inode */
 #define INTERCEPT_LINE_MAX 256 /* bytes of a `#!` line; the kernel's limit */
+
+/* A file that is known to be a program, not a script. Changing it changes the time. */
+struct intercept_known {
+    uint64_t dev, ino;
+    struct timespec changed;
+};
 
 /* What to look for, and what was found. Strings come from the arena. */
 struct intercept_look {
     pid_t tid, tgid;
     struct arena *arena;
+    struct intercept_known *known; /* INTERCEPT_KNOWN of them, or NULL */
     const char *path;
     int dirfd;     /* the caller's descriptor that a relative path is relative to, or AT_FDCWD */
     bool at_fd;    /* the file is the caller's descriptor `dirfd` itself */

@@ -52,9 +52,9 @@ static ssize_t run_read_argv(pid_t pid, char *to, size_t max) {
         ssize_t n = read(fd, to + len, max - len);
         if (n < 0)
             return -errno;
-        if (n == 0)
-            break;
         len += (size_t)n;
+        if (len < max || n == 0) /* a short read is the end */
+            break;
     }
     return (ssize_t)len;
 }
@@ -101,7 +101,7 @@ static int run_describe(struct intercept_ask *a) {
     e->path = e->file = arena_strdup(&a->arena, (struct str){name, (size_t)n});
     e->memfd = n > 7 && memcmp(name, "/memfd:", 7) == 0 ? e->file + 7 : NULL;
     e->interpreter_count = 0;
-    e->unreadable = e->by_shell = false;
+    e->unreadable = false;
     e->loaded = true;
     e->argc = 0;
     size_t count = 0;

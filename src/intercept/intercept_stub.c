@@ -68,7 +68,9 @@ void intercept_stub_go(struct intercept_ask *a) {
         intercept_ask_over(a);
         return;
     }
-    r = stub_prepare(a);
+    r = intercept_ask_environment(a);
+    if (r == 0)
+        r = stub_prepare(a);
     intercept_ask_set(a, r < 0 ? INTERCEPT_LOADING : INTERCEPT_FAILED); /* LOADING: let it go */
     list_append(&a->host->traced, &a->traced);
     (void)intercept_respond(a, r < 0 ? r : -EACCES);

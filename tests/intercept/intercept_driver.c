@@ -65,6 +65,7 @@ static struct {
     struct pool pool;
     struct child_host children;
     struct sandbox_host sandbox;
+    struct sandbox_launch launch;
     struct loop_io signals;
     struct intercept_host *host;
     struct intercept *x;
@@ -78,7 +79,7 @@ static struct {
     int backend; /* -1: no sandbox */
     int status;
     FILE *log;
-} d = {.check = true, .backend = -1};
+} d = {.check = true, .backend = -1, .launch = SANDBOX_LAUNCH_INIT};
 
 static _Noreturn void die(const char *what) {
     fprintf(stderr, "intercept-driver: %s: %s\n", what, strerror(errno));
@@ -134,11 +135,12 @@ static void note(const char *key, const char *text) {
     note_text(text);
 }
 
-static void note_exec(const struct intercept_exec *e, const char *verdict) {
+static void note_exec(struct intercept_ask *ask, const struct intercept_exec *e,
+                      const char *verdict) {
     if (d.log == NULL)
         return;
     fprintf(d.log, "{\"pid\":%d,\"byShell\":%s,\"loaded\":%s", (int)e->pid,
-            e->by_shell ? "true" : "false", e->loaded ? "true" : "false");
+            intercept_is_by_shell(ask) ? "true" : "false", e->loaded ? "true" : "false");
     note("verdict", verdict);
     note("path", e->path);
     note("file", e->file);
@@ -186,15 +188,15 @@ static void on_decide(void *owner, struct intercept_ask *ask, const struct inter
     if (rule != NULL && rule->action == CRASH)
         raise(SIGKILL);
     if (rule != NULL && (rule->action == ASK || rule->action == HOLD)) {
-        note_exec(e, "ask");
+        note_exec(ask, e, "ask");
         answer_later(ask, rule->action == HOLD);
         return;
     }
     if (rule != NULL && rule->action == DENY)
         v = INTERCEPT_DENY;
-    else if (rule != NULL && (e->by_shell || d.descendants))
+    else if (rule != NULL && (d.descendants || intercept_is_by_shell(ask)))
         v = INTERCEPT_ESCALATE;
-    note_exec(e, verdicts[v]);
+    note_exec(ask, e, verdicts[v]);
     intercept_answer(ask, v, rule == NULL ? NULL : rule->reason);
 }
 
@@ -315,7 +317,7 @@ static void prepare_sandbox(struct child_spec *spec, struct sandbox_launch *l) {
     struct plan plan = {.confine_files = true,
                         .full_read = true,
                         .entries = entries,
-                        .entry_count = 1,
+                        .entry_count = d.backend == LAUNCH_LANDLOCK ? 0 : 1,
                         .cwd = spec->cwd};
     _cleanup_err_ struct err e = ERR_INIT;
     entries[0] = (struct plan_entry){spec->cwd, PLAN_WRITE};
@@ -335,7 +337,6 @@ static void start(char **argv) {
     static char cwd[4096];
     const int stdio[3] = {0, 1, 2};
     struct child_fds fds;
-    struct sandbox_launch l = SANDBOX_LAUNCH_INIT;
     struct execfilter_start intercept;
     struct intercept_options o = {.calls = &calls, .check = d.check};
     if (getcwd(cwd, sizeof cwd) == NULL || intercept_new(d.host, &o, &d.x, &intercept) < 0)
@@ -348,12 +349,12 @@ static void start(char **argv) {
                               .stdio = stdio,
                               .intercept = &intercept};
     if (d.backend >= 0)
-        prepare_sandbox(&spec, &l);
+        prepare_sandbox(&spec, &d.launch);
     d.child.changed = on_command;
     int r = child_start(&d.children, &d.child, &spec, &fds);
     close(intercept.socket);
-    for (size_t i = 0; i < ARRAY_LEN(l.child.handed); i++)
-        util_close_fd(&l.child.handed[i]);
+    for (size_t i = 0; i < ARRAY_LEN(d.launch.child.handed); i++)
+        util_close_fd(&d.launch.child.handed[i]);
     if (r < 0) {
         errno = -r;
         die(argv[0]);
@@ -460,6 +461,16 @@ static void options(int argc, char **argv) {
     }
 }
 
+/* What the launcher says: nothing new if the command ran. */
+static void report(void) {
+    _cleanup_err_ struct err e = ERR_INIT;
+    if (d.backend < 0)
+        return;
+    fcntl(d.launch.child.channel, F_SETFL, O_NONBLOCK);
+    if (d.launch.child.report(d.launch.child.channel, &e) < 0)
+        fprintf(stderr, "intercept-driver: %s\n", err_msg(&e));
+}
+
 int main(int argc, char **argv) {
     if (launcher_is_stage(argc, argv))
         launch_main(NULL);
@@ -472,6 +483,7 @@ int main(int argc, char **argv) {
         if (loop_once(&d.loop, UINT64_MAX) < 0)
             die("loop");
     }
+    report();
     intercept_free(d.x);
     child_kill(&d.child, false);
     while (d.children.live > 0) {
