@@ -98,7 +98,7 @@ static void intercept_on_listener_event(struct loop_io *io, uint32_t events) {
 static void intercept_on_channel(struct loop_io *io, uint32_t events) {
     (void)events;
     struct intercept *x = container_of(io, struct intercept, channel);
-    char byte;
+    char byte = 0;
     int fd;
     ssize_t n = fdpass_receive(io->fd, &byte, 1, MSG_DONTWAIT, &fd);
     if (n == -EAGAIN)

@@ -38,9 +38,9 @@ struct pool;
 
 #define INTERCEPT_PATH_MAX 4096          /* bytes of a path with its NUL, as the kernel's */
 #define INTERCEPT_STRINGS_MAX (2u << 20) /* bytes of argv and envp with their pointers */
-#define INTERCEPT_OPEN_MAX 64   /* decisions of one call at a time; more wait unread */
-#define INTERCEPT_SCRIPTS_MAX 5 /* scripts that interpret each other; the kernel's limit */
-#define INTERCEPT_STUBS_MAX 256 /* escalated programs of one call at a time; more are denied */
+#define INTERCEPT_OPEN_MAX 64            /* decisions of one call at a time; more wait unread */
+#define INTERCEPT_SCRIPTS_MAX 5          /* scripts that interpret each other; the kernel's limit */
+#define INTERCEPT_STUBS_MAX 256   /* escalated programs of one call at a time; more are denied */
 #define INTERCEPT_REASON_MAX 2048 /* bytes of a reason; the rest is cut off */
 #define INTERCEPT_FDS 16          /* descriptors of an escalated program: 0 to 15 */
 
@@ -66,7 +66,7 @@ struct intercept_exec {
     uint64_t dev, ino;
     const char *memfd; /* name of the memfd that `file` is; or NULL */
 
-    /* Of a script: the program of its `#!` line, that of an interpreter that is a script too, ... */
+    /* Of a script: the program of its `#!` line, that of an interpreter that is a script, ... */
     const struct intercept_interpreter *interpreters;
     size_t interpreter_count;
     bool unreadable; /* it may be a script, but we cannot read it */
@@ -74,8 +74,8 @@ struct intercept_exec {
     size_t argc;
     char *const *argv; /* NULL-terminated; argv[0] may be missing */
     char *const *envp; /* NULL until escalate() */
-    const char *cwd; /* as the caller sees it */
-    pid_t pid, tid;  /* caller: process and thread */
+    const char *cwd;   /* as the caller sees it */
+    pid_t pid, tid;    /* caller: process and thread */
 
     /* Whether the program has been loaded already, and waits before its first instruction: what was
      * decided was changed meanwhile. DENY kills it, every other answer lets it run where it is. */

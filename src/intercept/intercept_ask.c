@@ -12,9 +12,9 @@
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 
-#define ASK_X32 0x40000000     /* bit of an x32 call's number */
-#define ASK_DEPTH 64           /* processes between a caller and the command's first one */
-#define ASK_STATUS_BYTES 4096  /* of /proc/PID/status */
+#define ASK_X32 0x40000000    /* bit of an x32 call's number */
+#define ASK_DEPTH 64          /* processes between a caller and the command's first one */
+#define ASK_STATUS_BYTES 4096 /* of /proc/PID/status */
 
 /* -- life -- */
 
@@ -140,22 +140,20 @@ static int ask_status(pid_t pid, pid_t *tgid, pid_t *parent) {
 /* The process of the calling thread: nearly always the thread is its first one. */
 static int ask_read_process(struct intercept_ask *a) {
     pid_t parent;
-    return syscall(SYS_tgkill, a->tid, a->tid, 0) == 0 ? 0
-                                                       : ask_status(a->tid, &a->tgid, &parent);
+    return syscall(SYS_tgkill, a->tid, a->tid, 0) == 0 ? 0 : ask_status(a->tid, &a->tgid, &parent);
 }
 
 /* Learns which file the command was started with, as long as its first process runs it: from the
  * start up to that process's next exec, of which we hear. */
 static void ask_learn_shell(struct intercept *x) {
     if (!x->shell_known && x->first != 0)
-        x->shell_known =
-            intercept_look_program(x->first, &x->shell_dev, &x->shell_ino) == 0;
+        x->shell_known = intercept_look_program(x->first, &x->shell_dev, &x->shell_ino) == 0;
 }
 
 static bool ask_runs_shell(const struct intercept *x, pid_t pid) {
     uint64_t dev, ino;
-    return x->shell_known && intercept_look_program(pid, &dev, &ino) == 0 &&
-           dev == x->shell_dev && ino == x->shell_ino;
+    return x->shell_known && intercept_look_program(pid, &dev, &ino) == 0 && dev == x->shell_dev &&
+           ino == x->shell_ino;
 }
 
 bool intercept_ask_is_by_shell(struct intercept_ask *a) {

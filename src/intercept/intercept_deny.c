@@ -24,9 +24,8 @@ void intercept_deny_go(struct intercept_ask *a) {
 /* Makes it write the reason. False: it cannot, and only sees its call fail. */
 static bool deny_print(struct intercept_ask *a) {
     char text[DENY_TEXT_MAX];
-    int n = a->reason == NULL
-                ? snprintf(text, sizeof text, "Execution denied\n")
-                : snprintf(text, sizeof text, "Execution denied: %s\n", a->reason);
+    int n = a->reason == NULL ? snprintf(text, sizeof text, "Execution denied\n")
+                              : snprintf(text, sizeof text, "Execution denied: %s\n", a->reason);
     if (intercept_trace_save(a->tid, &a->saved) < 0)
         return false;
     uint64_t at = 0;

@@ -65,8 +65,7 @@ void intercept_host_free(struct intercept_host *h) {
     if (h == NULL)
         return;
     /* A thread still has these: their memory must stay. */
-    list_for_each(n, &h->lost)
-        list_entry(n, struct intercept_ask, node)->host = NULL;
+    list_for_each(n, &h->lost) list_entry(n, struct intercept_ask, node)->host = NULL;
     util_close_fd(&h->stub);
     free(h->notif);
     free(h->resp);

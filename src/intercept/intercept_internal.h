@@ -14,7 +14,7 @@
 
 #define INTERCEPT_ARENA_MAX (4 * INTERCEPT_STRINGS_MAX) /* bytes of one ask */
 #define INTERCEPT_WATCH_MS 200 /* between looks whether the callers of open asks still live */
-#define INTERCEPT_GLANCE_MS 1 /* between looks at a program that somebody else traces */
+#define INTERCEPT_GLANCE_MS 1  /* between looks at a program that somebody else traces */
 #define INTERCEPT_GLANCES 200
 
 extern const unsigned char intercept_stub_program[];
@@ -53,15 +53,15 @@ struct intercept_host {
 struct intercept_stub {
     struct loop_io io; /* our end of the socket; fd -1: none */
     bool told;         /* the owner knows it */
-    int err; /* its stderr, inside escalate(); else -1 */
+    int err;           /* its stderr, inside escalate(); else -1 */
     pid_t pid;
     uint64_t ignored, blocked;
     mode_t umask;
 };
 
 struct intercept_ask {
-    struct list node;   /* of its command, or in host->lost */
-    struct list traced; /* in host->traced */
+    struct list node;    /* of its command, or in host->lost */
+    struct list traced;  /* in host->traced */
     struct intercept *x; /* NULL: its command has ended */
     struct intercept_host *host;
     enum intercept_state state;
@@ -85,8 +85,8 @@ struct intercept_ask {
     struct loop_timer glance;
     unsigned glances;
     uint64_t before_dev, before_ino; /* the caller's program, while we glance */
-    int stub_fd, stub_sock; /* numbers in the target */
-    struct trace_state saved; /* registers before the injection */
+    int stub_fd, stub_sock;          /* numbers in the target */
+    struct trace_state saved;        /* registers before the injection */
     unsigned steps;
     struct intercept_stub stub;
     struct loop_task free_task;
@@ -105,7 +105,7 @@ struct intercept {
     size_t stubs;
     struct loop_timer watch;
     struct loop_task next; /* reads more asks */
-    pid_t first; /* the command's first process; 0: none yet */
+    pid_t first;           /* the command's first process; 0: none yet */
     bool shell_known;
     uint64_t shell_dev, shell_ino;
 };

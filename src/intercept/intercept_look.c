@@ -159,8 +159,8 @@ static int look_scripts(struct intercept_look *l, struct look_at *at) {
             return 0;
         }
         if (at->got < 2 || memcmp(at->line, "#!", 2) != 0) {
-            l->text = l->interpreter_count == 0 &&
-                      (at->got < 4 || memcmp(at->line, "\177ELF", 4) != 0);
+            l->text =
+                l->interpreter_count == 0 && (at->got < 4 || memcmp(at->line, "\177ELF", 4) != 0);
             return 0;
         }
         int r = look_interpreter(l, at);

@@ -90,7 +90,7 @@ static int read_pointers(pid_t tid, uint64_t at, bool narrow, size_t max, struct
 /* Reads the texts of a batch, most of them with one call. */
 static int read_batch(pid_t tid, const uint64_t *pointers, size_t n, size_t max, size_t *bytes,
                       struct arena *a, char **out) {
-    char small[READ_BATCH][READ_GUESS];
+    static char small[READ_BATCH][READ_GUESS]; /* on the loop's thread */
     struct iovec here[READ_BATCH], there[READ_BATCH];
     for (size_t i = 0; i < n; i++) {
         size_t len = MIN((size_t)READ_GUESS, read_page_rest(pointers[i]));

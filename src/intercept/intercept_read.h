@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A text of at most `max` bytes with its NUL. 0, -EFAULT, -ENAMETOOLONG above `max`, -ENOMEM, or why
- * the memory cannot be read. */
+/* A text of at most `max` bytes with its NUL. 0, -EFAULT, -ENAMETOOLONG above `max`, -ENOMEM, or
+ * why the memory cannot be read. */
 MUST_CHECK int intercept_read_text(pid_t tid, uint64_t at, size_t max, struct arena *a,
                                    const char **out);
 

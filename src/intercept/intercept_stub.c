@@ -158,8 +158,7 @@ static void stub_stand(struct intercept_ask *a) {
     uint64_t dev, ino;
     bool is_stub = intercept_look_program(a->tgid, &dev, &ino) == 0 && dev == a->host->stub_dev &&
                    ino == a->host->stub_ino;
-    if (!is_stub || stub_note(a) < 0 ||
-        loop_io_add(a->host->loop, &a->stub.io, EPOLLIN) < 0) {
+    if (!is_stub || stub_note(a) < 0 || loop_io_add(a->host->loop, &a->stub.io, EPOLLIN) < 0) {
         stub_kill(a);
         return;
     }
@@ -256,7 +255,7 @@ static void stub_on_io(struct loop_io *io, uint32_t events) {
     (void)events;
     struct intercept_stub *s = container_of(io, struct intercept_stub, io);
     struct intercept_ask *a = container_of(s, struct intercept_ask, stub);
-    struct stub_packet p;
+    struct stub_packet p = {0};
     int fds[STUB_FDS];
     size_t count;
     ssize_t n = stub_receive(io->fd, &p, fds, &count);
@@ -283,7 +282,7 @@ void intercept_stub_end(struct intercept_stub *s, int status, const char *text) 
         return;
     s->told = false;
     (void)!fdpass_send(s->io.fd, (struct str){(const char *)&p, sizeof p}, (struct str){text, n},
-                      n > 0 ? s->err : -1);
+                       n > 0 ? s->err : -1);
     intercept_ask_over(a);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 /*
- * ptrace of a process for the moment of one exec. The thread that seizes is the tracer; if it dies, so
- * does the tracee (PTRACE_O_EXITKILL). Registers of x86-64 and aarch64.
+ * ptrace of a process for the moment of one exec. The thread that seizes is the tracer; if it dies,
+ * so does the tracee (PTRACE_O_EXITKILL). Registers of x86-64 and aarch64.
  */
 
 #include "base/util.h"
@@ -29,7 +29,7 @@ void intercept_trace_let_go(pid_t tid, int signo);
 /* Continues a stopped process; with `calls` up to the start or end of its next system call. */
 void intercept_trace_continue(pid_t tid, bool calls);
 
-/* Whether `status` is the stop before a new program's first instruction, or at the end of a call. */
+/* Whether `status` is the stop before a new program's first instruction; or at a call's end. */
 bool intercept_trace_is_exec(int status);
 bool intercept_trace_is_stop(int status);
 

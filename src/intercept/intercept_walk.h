@@ -1,5 +1,5 @@
 #pragma once
-/* Opens a path as another process would: by the kernel where it can, else component by component. */
+/* Opens a path as another process would: by the kernel if it can, else component by component. */
 
 #include "base/util.h"
 

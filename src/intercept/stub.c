@@ -6,8 +6,9 @@
  *
  *     stub SOCKET
  */
-#include "base/rawsys.h"
 #include "intercept/stub.h"
+
+#include "base/rawsys.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,7 @@
 #include <sys/socket.h>
 
 #define STUB_ALL (~(uint64_t)0)
-#define STUB_BIT(signo) (1ull << ((signo)-1))
+#define STUB_BIT(signo) (1ull << ((unsigned)(signo)-1))
 
 #if defined(__x86_64__)
 __asm__(".text\n"
@@ -41,16 +42,16 @@ __asm__(".text\n"
 #endif
 
 /* A compiler may call these. */
-void *memcpy(void *to, const void *from, size_t n);
-void *memset(void *to, int byte, size_t n);
+void *stub_copy(void *to, const void *from, size_t n) __asm__("memcpy");
+void *stub_fill(void *to, int byte, size_t n) __asm__("memset");
 
-void *memcpy(void *to, const void *from, size_t n) {
+void *stub_copy(void *to, const void *from, size_t n) {
     for (size_t i = 0; i < n; i++)
         ((volatile char *)to)[i] = ((const char *)from)[i];
     return to;
 }
 
-void *memset(void *to, int byte, size_t n) {
+void *stub_fill(void *to, int byte, size_t n) {
     for (size_t i = 0; i < n; i++)
         ((volatile char *)to)[i] = (char)byte;
     return to;
@@ -67,7 +68,7 @@ static void stub_mask(uint64_t mask) {
 
 /* Ends as the program did. */
 static _Noreturn void stub_end(int status) {
-    int n = status & 0x7f;
+    unsigned n = (unsigned)status & 0x7f;
     if (n == 0)
         stub_exit(status >> 8 & 0xff);
     struct rlimit none = {0, 0};
@@ -75,7 +76,7 @@ static _Noreturn void stub_end(int status) {
     stub_mask(STUB_ALL);
     sys2(SYS_kill, sys0(SYS_getpid), n);
     stub_mask(STUB_ALL & ~STUB_BIT(n));
-    stub_exit(128 + n);
+    stub_exit(128 + (int)n);
 }
 
 /* -- the socket -- */

@@ -2,11 +2,11 @@
 /*
  * What the stub (stub.c) and the server tell each other: packets over a SOCK_SEQPACKET pair.
  *
- *     stub to server   STUB_HELLO    the stub is in place; value: bits of the descriptors 0 to 15 that
- *                                    come with it, lowest first
+ *     stub to server   STUB_HELLO    the stub is in place; value: bits of the descriptors 0 to 15
+ *                                    that come with it, lowest first
  *                      STUB_SIGNAL   value: number of a signal it got
- *     server to stub   STUB_END      value: status of wait() to end with; text for the descriptor that
- *                                    comes with it may follow
+ *     server to stub   STUB_END      value: status of wait() to end with; text for the descriptor
+ *                                    that comes with it may follow
  *                      STUB_STOP     stop, as the program did
  */
 

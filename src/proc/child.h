@@ -70,8 +70,8 @@ struct child_spec {
     char *const *envp;
     const char *cwd; /* absolute */
     bool tty;
-    bool pipe_stdin; /* without tty: stdin is a pipe, else /dev/null */
-    bool merge;      /* without tty: stderr shares the pipe of stdout */
+    bool pipe_stdin;  /* without tty: stdin is a pipe, else /dev/null */
+    bool merge;       /* without tty: stderr shares the pipe of stdout */
     const int *stdio; /* NULL, or the command's descriptors 0, 1 and 2 instead of pipes; borrowed */
     const struct supervisor_given *given; /* further descriptors; borrowed */
     unsigned given_count;

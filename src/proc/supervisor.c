@@ -297,7 +297,8 @@ static bool sup_launch(struct supervisor *s) {
     bool ok = s->error == 0;
     sup_notify(s, ok ? SUPERVISOR_RUNNING : SUPERVISOR_FAILED);
     close_fds(0, 2, 0);
-    if (s->launcher >= 0 || s->given_count > 0 || s->intercept >= 0) { /* all but the one that wakes the server */
+    if (s->launcher >= 0 || s->given_count > 0 ||
+        s->intercept >= 0) { /* all but the one that wakes the server */
         close_fds(3, (unsigned)s->wake_fd - 1, 0);
         close_fds((unsigned)s->wake_fd + 1, ~0u, 0);
     } else if (s->limits.join) {

@@ -48,8 +48,8 @@ enum supervisor_kill {
 
 #define SUPERVISOR_STACK 16384
 #define SUPERVISOR_CHILD_STACK 8192
-#define SUPERVISOR_HANDED 6 /* descriptors handed to a launcher: its 3 to 8 */
-#define SUPERVISOR_GIVEN 13 /* further descriptors of a command without a launcher */
+#define SUPERVISOR_HANDED 6       /* descriptors handed to a launcher: its 3 to 8 */
+#define SUPERVISOR_GIVEN 13       /* further descriptors of a command without a launcher */
 #define SUPERVISOR_GIVEN_LIMIT 64 /* their numbers are below this */
 
 /* A descriptor for a command beyond 0, 1 and 2. */

@@ -1,11 +1,11 @@
 /*
  * Starts programs in every way the kernel knows, for tests of interception:
  *
- *     exec-ways WAY PROGRAM [ARG...]    starts PROGRAM so, and exits with what it exited with, or with
- *                                       200 + errno; 128 + signal
- *     exec-ways race-path N GOOD BAD    starts GOOD N times while a thread writes BAD over its path; the
- *     exec-ways race-argv N PROGRAM GOOD BAD   counts of all exits follow on stdout. Likewise with the
- *     exec-ways race-link N LINK GOOD BAD      first argument, and with the target of a link
+ *     exec-ways WAY PROGRAM [ARG...]   exits with what PROGRAM exited with, or with 200 + errno
+ *     exec-ways race-path N GOOD BAD   starts GOOD N times while a thread writes BAD over its path,
+ *                                      and prints how often each exit status came
+ *     exec-ways race-argv N PROGRAM GOOD BAD   likewise with the first argument
+ *     exec-ways race-link N LINK GOOD BAD      likewise with the target of a link
  *     exec-ways exit CODE
  */
 #include <errno.h>
@@ -168,8 +168,8 @@ static void way_setsid(char **argv) {
 #if defined(__x86_64__)
 /* As a 32-bit program would, with everything below 4 GiB. */
 static void way_int80(char **argv) {
-    char *low = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT,
-                     -1, 0);
+    char *low =
+        mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
     unsigned *v = (unsigned *)(void *)low;
     char *text = low + 4096;
     size_t i = 0;
@@ -231,28 +231,18 @@ static const struct way {
     void (*exec)(char **argv);
     int (*start)(char **argv);
 } ways[] = {
-    {"execve", way_execve, NULL},
-    {"execvp", way_execvp, NULL},
-    {"fexecve", way_fexecve, NULL},
-    {"path-fd", way_path_fd, NULL},
-    {"dev-fd", way_dev_fd, NULL},
-    {"proc-fd", way_proc_fd, NULL},
-    {"proc-root", way_proc_root, NULL},
-    {"execveat-dir", way_execveat_dir, NULL},
-    {"relative", way_relative, NULL},
-    {"dots", way_dots, NULL},
-    {"link", way_link, NULL},
-    {"script", way_script, NULL},
-    {"nested", way_nested, NULL},
-    {"memfd", way_memfd, NULL},
-    {"thread", way_thread, NULL},
-    {"setsid", way_setsid, NULL},
+    {"execve", way_execve, NULL},       {"execvp", way_execvp, NULL},
+    {"fexecve", way_fexecve, NULL},     {"path-fd", way_path_fd, NULL},
+    {"dev-fd", way_dev_fd, NULL},       {"proc-fd", way_proc_fd, NULL},
+    {"proc-root", way_proc_root, NULL}, {"execveat-dir", way_execveat_dir, NULL},
+    {"relative", way_relative, NULL},   {"dots", way_dots, NULL},
+    {"link", way_link, NULL},           {"script", way_script, NULL},
+    {"nested", way_nested, NULL},       {"memfd", way_memfd, NULL},
+    {"thread", way_thread, NULL},       {"setsid", way_setsid, NULL},
 #if defined(__x86_64__)
-    {"int80", way_int80, NULL},
-    {"x32", way_x32, NULL},
+    {"int80", way_int80, NULL},         {"x32", way_x32, NULL},
 #endif
-    {"vfork", NULL, way_vfork},
-    {"spawn", NULL, way_spawn},
+    {"vfork", NULL, way_vfork},         {"spawn", NULL, way_spawn},
     {"traced", NULL, way_traced},
 };
 

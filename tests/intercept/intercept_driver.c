@@ -392,8 +392,8 @@ static void set_up(void) {
     if (loop_init(&d.loop, NULL) < 0 || pool_init(&d.pool, &d.loop) < 0 ||
         child_host_init(&d.children, &d.loop, files) < 0)
         die("set-up");
-    d.signals = (struct loop_io){.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
-                                 .fn = on_signal};
+    d.signals =
+        (struct loop_io){.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), .fn = on_signal};
     d.host = intercept_host_new(&d.loop, &d.pool);
     if (d.host == NULL || loop_io_add(&d.loop, &d.signals, EPOLLIN) < 0)
         die("set-up");
@@ -430,20 +430,14 @@ static int number_of(const char *const *names, size_t n, const char *name) {
 enum { VERDICT = ACTIONS, MS, LOG, SANDBOX, DESCENDANTS, NO_CHECK, LINGER, PROBE };
 
 static void options(int argc, char **argv) {
-    static const struct option table[] = {{"deny", 1, NULL, DENY},
-                                          {"escalate", 1, NULL, ESCALATE},
-                                          {"ask", 1, NULL, ASK},
-                                          {"hold", 1, NULL, HOLD},
-                                          {"crash", 1, NULL, CRASH},
-                                          {"ask-verdict", 1, NULL, VERDICT},
-                                          {"ask-ms", 1, NULL, MS},
-                                          {"log", 1, NULL, LOG},
-                                          {"sandbox", 1, NULL, SANDBOX},
-                                          {"descendants", 0, NULL, DESCENDANTS},
-                                          {"no-check", 0, NULL, NO_CHECK},
-                                          {"linger", 0, NULL, LINGER},
-                                          {"probe", 0, NULL, PROBE},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option table[] = {
+        {"deny", 1, NULL, DENY},         {"escalate", 1, NULL, ESCALATE},
+        {"ask", 1, NULL, ASK},           {"hold", 1, NULL, HOLD},
+        {"crash", 1, NULL, CRASH},       {"ask-verdict", 1, NULL, VERDICT},
+        {"ask-ms", 1, NULL, MS},         {"log", 1, NULL, LOG},
+        {"sandbox", 1, NULL, SANDBOX},   {"descendants", 0, NULL, DESCENDANTS},
+        {"no-check", 0, NULL, NO_CHECK}, {"linger", 0, NULL, LINGER},
+        {"probe", 0, NULL, PROBE},       {NULL, 0, NULL, 0}};
     static const char *const backends[] = {"userns", "root", "landlock"};
     for (int o; (o = getopt_long(argc, argv, "+", table, NULL)) != -1;) {
         switch (o) {
