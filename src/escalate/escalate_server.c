@@ -5,8 +5,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -123,27 +124,45 @@ static void session_on_ended(void *owner, struct escalate_run *r, int status, in
                         .signal = signo});
 }
 
-/* The umask of the wrapper, which is that of the shell. False: unknown. */
-static bool session_umask(const struct escalate_session *x, mode_t *mask) {
+/* The number behind a name in /proc/PID/status. False: it is not there. */
+static bool session_status(const char *text, const char *name, int base, uint64_t *out) {
+    const char *line = strstr(text, name);
+    if (line == NULL)
+        return false;
+    *out = strtoull(line + strlen(name), NULL, base);
+    return true;
+}
+
+/* What the wrapper has from the shell. False: unknown. */
+static bool session_heritage(const struct escalate_session *x, struct supervisor_heritage *h) {
     char path[64], text[4096];
+    uint64_t mask;
     snprintf(path, sizeof path, "/proc/%d/status", (int)x->peer.pid);
     _cleanup_close_ int fd = x->peer.pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     if (n <= 0)
         return false;
     text[n] = '\0';
-    const char *line = strstr(text, "\nUmask:\t");
-    if (line == NULL)
+    *h = (struct supervisor_heritage){0};
+    if (!session_status(text, "\nUmask:\t", 8, &mask))
         return false;
-    *mask = (mode_t)strtoul(line + 8, NULL, 8) & 0777;
+    h->umask = (mode_t)mask & 0777;
+    h->umask_only = !session_status(text, "\nSigIgn:\t", 16, &h->ignored);
+    if (!x->request.quiet)
+        h->ignored &= ~(UINT64_C(1) << (SIGPIPE - 1));
+    for (int i = 0; i < RLIM_NLIMITS; i++) {
+        if (prlimit(x->peer.pid, (__rlimit_resource_t)i, NULL, &h->limits[i]) < 0)
+            h->umask_only = true;
+    }
+    h->nice = MAX(getpriority(PRIO_PROCESS, (id_t)x->peer.pid), getpriority(PRIO_PROCESS, 0));
     return true;
 }
 
 static void session_run(struct escalate_session *x, const int *numbers, size_t n) {
     static char *none[] = {NULL};
     const struct escalate_request *q = &x->request;
-    struct supervisor_heritage heritage = {.umask_only = true};
-    bool known = session_umask(x, &heritage.umask);
+    struct supervisor_heritage heritage;
+    bool known = session_heritage(x, &heritage);
     char *argv[] = {(char *)q->file, NULL};
     const struct escalate_program p = {.file = q->file,
                                        .argv = q->argc > 0 ? q->argv : argv,

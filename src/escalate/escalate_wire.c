@@ -206,13 +206,14 @@ int escalate_wire_put_request(struct buf *b, const struct escalate_request *q) {
         r = buf_putz(b, ",\"env\":{");
     if (r == 0)
         r = wire_put_env(b, q->envp);
-    return r < 0 ? r : buf_putz(b, q->lossy ? "},\"lossy\":true}" : "}}");
+    return r < 0 ? r : buf_putf(b, "}%s%s}", q->lossy ? ",\"lossy\":true" : "",
+                                q->quiet ? ",\"quiet\":true" : "");
 }
 
 struct wire_request {
     struct str file, workdir;
     const struct json_node *argv, *env;
-    bool lossy;
+    bool lossy, quiet;
 };
 
 #define WIRE_FIELD(member, kind_, flags_)                                                          \
@@ -226,6 +227,7 @@ static const struct jsondec_field wire_fields[] = {
     WIRE_FIELD(workdir, JSONDEC_STR, JSONDEC_REQUIRED),
     WIRE_FIELD(env, JSONDEC_STRMAP, JSONDEC_REQUIRED),
     WIRE_FIELD(lossy, JSONDEC_BOOL, 0),
+    WIRE_FIELD(quiet, JSONDEC_BOOL, 0),
 };
 static const struct jsondec_struct wire_struct = {"EscalateRequest", wire_fields,
                                                   ARRAY_LEN(wire_fields)};
@@ -290,6 +292,7 @@ int escalate_wire_get_request(struct json_doc *doc, struct str body, struct aren
     if (w.file.n == 0 || str_has_nul(w.file) || w.workdir.n == 0 || str_has_nul(w.workdir))
         return wire_bad(e, "file and workdir must be paths");
     q->lossy = w.lossy;
+    q->quiet = w.quiet;
     q->file = arena_strdup(a, w.file);
     q->workdir = arena_strdup(a, w.workdir);
     r = q->file == NULL || q->workdir == NULL ? -ENOMEM : wire_copy_argv(w.argv, a, q);

@@ -58,6 +58,7 @@ struct escalate_request {
     const char *workdir;
     char **envp;
     bool lossy; /* bytes that are not UTF-8 were replaced on the way */
+    bool quiet; /* the wrapper ignores no signal that the shell did not; the old one does */
 };
 
 MUST_CHECK int escalate_wire_put_request(struct buf *b, const struct escalate_request *q);

@@ -108,7 +108,8 @@ static int wrapper_ask(struct wrapper *w) {
     _cleanup_buf_ struct buf b = BUF_INIT(ESCALATE_FRAME_MAX);
     if (getcwd(cwd, sizeof cwd) == NULL)
         return 1 + wrapper_os(NULL, errno);
-    struct escalate_request q = {.file = w->file, .argv = w->argv, .workdir = cwd, .envp = environ};
+    struct escalate_request q = {.file = w->file, .argv = w->argv, .workdir = cwd, .envp = environ,
+                                 .quiet = true};
     while (q.argv[q.argc] != NULL)
         q.argc++;
     q.lossy = wrapper_is_lossy(q.argv) || wrapper_is_lossy(environ) ||
