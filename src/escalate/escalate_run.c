@@ -175,8 +175,11 @@ int escalate_run_start(struct proc_host *h, const struct escalate_program *p,
     return 0;
 }
 
-void escalate_run_signal(struct escalate_run *r, int signo) {
-    proc_signal(&r->proc, signo);
+void escalate_run_signal(struct escalate_run *r, int signo, bool group) {
+    if (group || r->proc.state == PROC_STARTING)
+        proc_signal(&r->proc, signo);
+    else
+        child_signal_leader(&r->proc.child, signo);
 }
 
 void escalate_run_kill(struct escalate_run *r) {

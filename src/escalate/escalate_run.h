@@ -35,8 +35,8 @@ typedef void escalate_run_fn(void *owner, struct escalate_run *r, int status, in
 MUST_CHECK int escalate_run_start(struct proc_host *h, const struct escalate_program *p,
                                   escalate_run_fn *ended, void *owner, struct escalate_run **out);
 
-/* Sends a signal to its process group. */
-void escalate_run_signal(struct escalate_run *r, int signo);
+/* Sends it a signal; with `group` also to the rest of its process group, as a terminal does. */
+void escalate_run_signal(struct escalate_run *r, int signo, bool group);
 
 /* Kills it and all it started; the owner hears nothing more, and the run is invalid. */
 void escalate_run_kill(struct escalate_run *r);

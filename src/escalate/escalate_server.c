@@ -213,9 +213,10 @@ static void session_on_frame(struct escalate_session *x) {
     } else if (x->state == SESSION_FDS) {
         session_on_fds(x);
     } else if (x->state == SESSION_RUNNING && x->run != NULL) {
-        int signo = escalate_wire_get_signal(&x->server->doc, buf_str(&x->frame.body));
+        bool group;
+        int signo = escalate_wire_get_signal(&x->server->doc, buf_str(&x->frame.body), &group);
         if (signo > 0)
-            escalate_run_signal(x->run, signo);
+            escalate_run_signal(x->run, signo, group);
     }
 }
 

@@ -360,12 +360,14 @@ int escalate_wire_get_fds(struct json_doc *doc, struct str body, int numbers[ESC
     return n;
 }
 
-int escalate_wire_get_signal(struct json_doc *doc, struct str body) {
+int escalate_wire_get_signal(struct json_doc *doc, struct str body, bool *group) {
     _cleanup_err_ struct err e = ERR_INIT;
     uint64_t n;
     if (wire_parse(doc, body, &e) < 0)
         return 0;
     const struct json_node *v = json_get(json_root(doc), "signal");
+    const struct json_node *g = json_get(json_root(doc), "group");
+    *group = g != NULL && g->type == JSON_TRUE;
     return v != NULL && v->type == JSON_NUMBER && json_u64(v, &n) == 0 && n <= 64 ? (int)n : 0;
 }
 

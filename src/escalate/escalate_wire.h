@@ -9,7 +9,7 @@
  *     wrapper  {"file","argv","workdir","env"}
  *     server   {"action":"Run"} | {"action":"Escalate"} | {"action":{"Deny":{"reason"}}}
  *     wrapper  {"fds":[0,1,2]} with the descriptors            (after Escalate)
- *     wrapper  {"signal":N}                                    (ours only; any time after)
+ *     wrapper  {"signal":N,"group":BOOL}                       (ours only; any time after)
  *     server   {"exit_code":N}, ours also "signal":N or "error":"text"
  *
  * Maxima: a frame has ESCALATE_FRAME_MAX bytes and ESCALATE_FDS descriptors.
@@ -81,8 +81,8 @@ MUST_CHECK int escalate_wire_get_response(struct json_doc *doc, struct str body,
 MUST_CHECK int escalate_wire_get_fds(struct json_doc *doc, struct str body,
                                      int numbers[ESCALATE_FDS], struct err *e);
 
-/* The signal of a frame of the wrapper; 0: none. */
-int escalate_wire_get_signal(struct json_doc *doc, struct str body);
+/* The signal of a frame of the wrapper; 0: none. *group: it came from a terminal. */
+int escalate_wire_get_signal(struct json_doc *doc, struct str body, bool *group);
 
 /* How a program ended. */
 struct escalate_result {

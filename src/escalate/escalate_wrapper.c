@@ -179,9 +179,11 @@ static int wrapper_hand_over(struct wrapper *w) {
     return r;
 }
 
-static void wrapper_forward(const struct wrapper *w, int signo) {
+/* A signal of the kernel comes from the terminal, which would tell the whole group. */
+static void wrapper_forward(const struct wrapper *w, int signo, bool kernel) {
     char text[64];
-    int n = snprintf(text, sizeof text, "{\"signal\":%d}", signo);
+    int n = snprintf(text, sizeof text, "{\"signal\":%d,\"group\":%s}", signo,
+                     kernel ? "true" : "false");
     (void)!escalate_wire_send(w->stream, (struct str){text, (size_t)n}, NULL, 0);
     if (signo == SIGTSTP || signo == SIGTTIN || signo == SIGTTOU)
         raise(SIGSTOP);
@@ -225,7 +227,7 @@ static int wrapper_await(struct wrapper *w) {
         if (poll(p, 2, -1) < 0)
             continue;
         while (p[1].fd >= 0 && read(p[1].fd, &info, sizeof info) == sizeof info)
-            wrapper_forward(w, (int)info.ssi_signo);
+            wrapper_forward(w, (int)info.ssi_signo, info.ssi_code == SI_KERNEL);
         if (p[0].revents != 0)
             break;
     }

@@ -349,6 +349,11 @@ void child_signal(struct child *c, int signo) {
         supervisor_signal(c->sup, signo);
 }
 
+void child_signal_leader(struct child *c, int signo) {
+    if (c->sup != NULL && c->seen == SUPERVISOR_RUNNING)
+        supervisor_signal_leader(c->sup, signo);
+}
+
 void child_ask_to_end(struct child *c) {
     if (c->sup == NULL)
         return;

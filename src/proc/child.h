@@ -122,6 +122,7 @@ MUST_CHECK int child_start(struct child_host *s, struct child *c, const struct c
 
 /* Sends a signal to the leader's process group, if the leader has not been reaped. */
 void child_signal(struct child *c, int signo);
+void child_signal_leader(struct child *c, int signo); /* to the leader alone */
 
 /*
  * Sends SIGTERM to the group of a living leader (but not to a launcher), and to its orphans, now or

@@ -484,11 +484,19 @@ pid_t supervisor_start(struct supervisor *s) {
     return (pid_t)pid;
 }
 
-bool supervisor_signal(struct supervisor *s, int signo) {
+static bool sup_signal(struct supervisor *s, pid_t target, int signo) {
     atomic_store(&s->signalling, true);
     bool lives = !atomic_load(&s->reaping);
     if (lives)
-        sys2(SYS_kill, -s->leader, signo);
+        sys2(SYS_kill, target, signo);
     atomic_store(&s->signalling, false);
     return lives;
+}
+
+bool supervisor_signal(struct supervisor *s, int signo) {
+    return sup_signal(s, -s->leader, signo);
+}
+
+bool supervisor_signal_leader(struct supervisor *s, int signo) {
+    return sup_signal(s, s->leader, signo);
 }

@@ -129,3 +129,6 @@ pid_t supervisor_start(struct supervisor *s);
  * it was sent. The phase must be SUPERVISOR_RUNNING.
  */
 bool supervisor_signal(struct supervisor *s, int signo);
+
+/* Like supervisor_signal(), to the leader alone. */
+bool supervisor_signal_leader(struct supervisor *s, int signo);
