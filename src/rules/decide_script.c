@@ -227,9 +227,10 @@ static void script_comment(struct script *s) {
 
 static void script_operator(struct script *s, struct script_command *c) {
     char op = s->in.p[0];
-    if (s->plain && (op == '(' || op == ')' || (op == '&' && script_peek(s, 1) != '&')))
+    bool twice = (op == '&' || op == '|') && script_peek(s, 1) == op;
+    if (s->plain && (op == '(' || op == ')' || (op == '&' && !twice)))
         script_set(s, DECIDE_SCRIPT_ODD);
-    str_take(&s->in, 1);
+    str_take(&s->in, twice ? 2 : 1);
     if (op == ')') /* the pattern of a case */
         c->dropped = true;
     script_flush(s, c);
