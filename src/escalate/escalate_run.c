@@ -22,9 +22,9 @@ struct escalate_run {
 /* -- environment -- */
 
 static bool run_is_unsafe(const char *variable) {
-    static const char *const names[] = {"GLIBC_TUNABLES=",      "BASH_ENV=",
-                                        "ENV=",                 ESCALATE_SOCKET "=",
-                                        ESCALATE_WRAPPER_OLD "=", ESCALATE_WRAPPER "="};
+    static const char *const names[] = {
+        "GLIBC_TUNABLES=",        "BASH_ENV=",         "ENV=", ESCALATE_SOCKET "=",
+        ESCALATE_WRAPPER_OLD "=", ESCALATE_WRAPPER "="};
     if (strncmp(variable, "LD_", 3) == 0)
         return true;
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {

@@ -119,9 +119,9 @@ static void session_on_ended(void *owner, struct escalate_run *r, int status, in
         return;
     }
     int signo = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    session_tell(x, &(struct escalate_result){
-                        .exit_code = signo != 0 ? 128 + signo : WEXITSTATUS(status),
-                        .signal = signo});
+    session_tell(
+        x, &(struct escalate_result){.exit_code = signo != 0 ? 128 + signo : WEXITSTATUS(status),
+                                     .signal = signo});
 }
 
 /* The number behind a name in /proc/PID/status. False: it is not there. */

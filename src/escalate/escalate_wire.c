@@ -169,8 +169,7 @@ static int wire_put_env(struct buf *b, char *const *envp) {
     for (size_t i = 0; r == 0 && envp[i] != NULL; i++) {
         const char *equals = strchr(envp[i], '=');
         size_t name = equals == NULL ? 0 : (size_t)(equals - envp[i]);
-        if (name == 0 || name > 255 || wire_is_control(envp[i]) ||
-            wire_is_repeated(envp, i, name))
+        if (name == 0 || name > 255 || wire_is_control(envp[i]) || wire_is_repeated(envp, i, name))
             continue;
         char key[256];
         memcpy(key, envp[i], name);
@@ -206,8 +205,9 @@ int escalate_wire_put_request(struct buf *b, const struct escalate_request *q) {
         r = buf_putz(b, ",\"env\":{");
     if (r == 0)
         r = wire_put_env(b, q->envp);
-    return r < 0 ? r : buf_putf(b, "}%s%s}", q->lossy ? ",\"lossy\":true" : "",
-                                q->quiet ? ",\"quiet\":true" : "");
+    return r < 0 ? r
+                 : buf_putf(b, "}%s%s}", q->lossy ? ",\"lossy\":true" : "",
+                            q->quiet ? ",\"quiet\":true" : "");
 }
 
 struct wire_request {

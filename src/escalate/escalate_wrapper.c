@@ -108,8 +108,8 @@ static int wrapper_ask(struct wrapper *w) {
     _cleanup_buf_ struct buf b = BUF_INIT(ESCALATE_FRAME_MAX);
     if (getcwd(cwd, sizeof cwd) == NULL)
         return 1 + wrapper_os(NULL, errno);
-    struct escalate_request q = {.file = w->file, .argv = w->argv, .workdir = cwd, .envp = environ,
-                                 .quiet = true};
+    struct escalate_request q = {
+        .file = w->file, .argv = w->argv, .workdir = cwd, .envp = environ, .quiet = true};
     while (q.argv[q.argc] != NULL)
         q.argc++;
     q.lossy = wrapper_is_lossy(q.argv) || wrapper_is_lossy(environ) ||
@@ -191,8 +191,8 @@ static void wrapper_forward(const struct wrapper *w, int signo, bool kernel) {
 
 /* A descriptor that tells which signals come; -1: none. */
 static int wrapper_catch(void) {
-    static const int signals[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM,
-                                  SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, SIGWINCH};
+    static const int signals[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2,
+                                  SIGALRM, SIGCONT, SIGTSTP, SIGTTIN, SIGTTOU, SIGWINCH};
     sigset_t set;
     sigemptyset(&set);
     for (size_t i = 0; i < ARRAY_LEN(signals); i++) {

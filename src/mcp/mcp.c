@@ -17,13 +17,13 @@
 #include <sys/stat.h>
 
 #define MCP_OLD_NAME "codex-exec-mcp-server"
-#define MCP_LATEST "2025-11-25" /* the latest revision with a handshake */
+#define MCP_LATEST "2025-11-25"  /* the latest revision with a handshake */
 #define MCP_UNSUPPORTED (-32022) /* 2026-07-28: the revision */
 #define MCP_PARSE_ERROR (-32700)
 
 #define MCP_INSTRUCTIONS_COMPAT                                                                    \
     "This server provides a tool to execute shell commands and return their output."
-#define MCP_INSTRUCTIONS                                                                           \
+#define MCP_INSTRUCTIONS                                                                            \
     "Run shell commands with the tool shell. They run in a sandbox; some programs need the user's " \
     "approval or are denied by rules, and a denied program prints `Execution denied`."
 
@@ -45,8 +45,7 @@ static void mcp_stop(struct mcp *m, int code) {
     m->stopping = true;
     m->exit_code = code;
     mcp_run_kill_all(m);
-    if (list_empty(&m->runs) ||
-        loop_timer_set(&m->loop, &m->stop_timer, MCP_STOP_MS * LOOP_MS) < 0)
+    if (list_empty(&m->runs) || loop_timer_set(&m->loop, &m->stop_timer, MCP_STOP_MS * LOOP_MS) < 0)
         m->loop.stop = true;
 }
 
@@ -152,8 +151,8 @@ static void mcp_update_state(struct mcp *m, const struct mcp_message *msg, struc
     _cleanup_err_ struct err e = ERR_INIT;
     _cleanup_buf_ struct buf data = BUF_INIT(MCP_LINES_MAX);
     if (msg->params == NULL)
-        mcp_send_error(m, id, ERR_INVALID_PARAMS, STR_LIT("missing params for sandbox state request"),
-                       (struct str){0});
+        mcp_send_error(m, id, ERR_INVALID_PARAMS,
+                       STR_LIT("missing params for sandbox state request"), (struct str){0});
     else if (mcp_state_take(&m->state, msg->params, m->o->compat, &m->state_doc, &e) == 0)
         mcp_empty(m, id, false);
     else if (json_put(&data, msg->params) == 0)
@@ -170,8 +169,9 @@ static void mcp_listen(struct mcp *m, struct str id) {
             continue;
         *slot = BUF_INIT(MCP_ID_MAX);
         if (buf_put(slot, id.p, id.n) == 0 &&
-            buf_putf(&b, "{\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":%.*s},"
-                         "\"notifications\":{}}",
+            buf_putf(&b,
+                     "{\"_meta\":{\"io.modelcontextprotocol/subscriptionId\":%.*s},"
+                     "\"notifications\":{}}",
                      (int)id.n, id.p) == 0)
             mcp_send_notification(m, "notifications/subscriptions/acknowledged", buf_str(&b));
         return;
@@ -255,8 +255,7 @@ static bool mcp_check_meta(struct mcp *m, const struct mcp_message *msg, struct 
         jsonw_str(&data, (struct str){v->p, utf8_cut(v->p, v->n, 256)}) < 0 ||
         buf_putc(&data, '}') < 0)
         return false;
-    mcp_send_error(m, id, MCP_UNSUPPORTED, STR_LIT("Unsupported protocol version"),
-                   buf_str(&data));
+    mcp_send_error(m, id, MCP_UNSUPPORTED, STR_LIT("Unsupported protocol version"), buf_str(&data));
     return false;
 }
 
@@ -355,10 +354,11 @@ static int mcp_find_user_dir(struct mcp *m) {
     struct stat st;
     if (set != NULL && set[0] != '\0') {
         if (stat(set, &st) < 0 || !S_ISDIR(st.st_mode)) {
-            fprintf(stderr,
-                    "Error: failed to resolve codex_home for execpolicy\n\nCaused by:\n    CODEX_HOME "
-                    "points to \"%s\", but that path %s\n",
-                    set, stat(set, &st) < 0 ? "does not exist" : "is not a directory");
+            fprintf(
+                stderr,
+                "Error: failed to resolve codex_home for execpolicy\n\nCaused by:\n    CODEX_HOME "
+                "points to \"%s\", but that path %s\n",
+                set, stat(set, &st) < 0 ? "does not exist" : "is not a directory");
             return 2;
         }
         m->user_dir = strdup(set);
@@ -408,8 +408,9 @@ static int mcp_find_wrapper(struct mcp *m) {
 static int mcp_choose(struct mcp *m) {
     m->intercept = m->o->intercept;
     if (m->o->compat && m->intercept == MCP_INTERCEPT_WRAPPER && m->o->bash == NULL) {
-        fputs("Error: CODEX_BASH_PATH must be set\n\nCaused by:\n    environment variable not found\n",
-              stderr);
+        fputs(
+            "Error: CODEX_BASH_PATH must be set\n\nCaused by:\n    environment variable not found\n",
+            stderr);
         return 2;
     }
     if (m->intercept == MCP_INTERCEPT_AUTO)
@@ -420,8 +421,9 @@ static int mcp_choose(struct mcp *m) {
         return 1 + mcp_start_failed("there is no codex-execve-wrapper beside this program: make a "
                                     "link of that name to it, or use --execve");
     if (m->intercept == MCP_INTERCEPT_NOTIFY)
-        return 1 + mcp_start_failed("--intercept notify is not available in this build; use wrapper "
-                                    "or off");
+        return 1 +
+               mcp_start_failed("--intercept notify is not available in this build; use wrapper "
+                                "or off");
     return 0;
 }
 
@@ -512,7 +514,8 @@ int mcp_main(int argc, char **argv, struct rlimit nofile) {
     struct mcp_options o;
     const char *slash = strrchr(argv[0], '/');
     bool old = strcmp(slash == NULL ? argv[0] : slash + 1, MCP_OLD_NAME) == 0;
-    switch (mcp_options_parse(old ? argc : argc - 1, old ? argv : argv + 1, old, &o, stdout, stderr)) {
+    switch (
+        mcp_options_parse(old ? argc : argc - 1, old ? argv : argv + 1, old, &o, stdout, stderr)) {
     case MCP_OPTIONS_EXIT: return 0;
     case MCP_OPTIONS_USAGE: return 2;
     case MCP_OPTIONS_RUN: break;

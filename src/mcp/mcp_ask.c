@@ -9,8 +9,8 @@
 #define ASK_MESSAGE_MAX (256u << 10)
 
 #define ASK_SCHEMA_COMPAT                                                                          \
-    "\"requestedSchema\":{\"type\":\"object\",\"title\":\"Execution Permission Request\","          \
-    "\"properties\":{\"reason\":{\"type\":\"string\",\"description\":\"Optional reason for "        \
+    "\"requestedSchema\":{\"type\":\"object\",\"title\":\"Execution Permission Request\","         \
+    "\"properties\":{\"reason\":{\"type\":\"string\",\"description\":\"Optional reason for "       \
     "allowing or denying execution\"}}}"
 #define ASK_SCHEMA "\"requestedSchema\":{\"type\":\"object\",\"properties\":{}}"
 
@@ -47,8 +47,9 @@ static void ask_take_action(struct mcp_exec *x, struct str action) {
 static void ask_send(struct mcp_exec *x) {
     struct mcp *m = x->run->m;
     _cleanup_buf_ struct buf b = BUF_INIT(4 * ASK_MESSAGE_MAX);
-    int r = buf_putf(&b, "{\"jsonrpc\":\"2.0\",\"id\":%" PRIu64
-                         ",\"method\":\"elicitation/create\",\"params\":{",
+    int r = buf_putf(&b,
+                     "{\"jsonrpc\":\"2.0\",\"id\":%" PRIu64
+                     ",\"method\":\"elicitation/create\",\"params\":{",
                      x->id);
     if (r == 0 && m->o->compat)
         r = buf_putf(&b, "\"_meta\":{\"progressToken\":%" PRIu64 "},", x->id);
@@ -103,9 +104,10 @@ static int ask_put_inputs(const struct mcp_run *r, struct buf *b) {
     list_for_each(n, &r->execs) {
         const struct mcp_exec *e = list_entry(n, struct mcp_exec, node);
         if (x == 0)
-            x = buf_putf(b, "%s\"p%" PRIu64
-                            "\":{\"method\":\"elicitation/create\",\"params\":{\"mode\":\"form\","
-                            "\"message\":",
+            x = buf_putf(b,
+                         "%s\"p%" PRIu64
+                         "\":{\"method\":\"elicitation/create\",\"params\":{\"mode\":\"form\","
+                         "\"message\":",
                          first ? "" : ",", e->id);
         if (x == 0)
             x = jsonw_str(b, str_of(e->message));

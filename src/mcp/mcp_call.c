@@ -9,7 +9,8 @@
 
 bool mcp_call_can_ask(const struct json_node *capabilities) {
     const struct json_node *e = mcp_message_object(capabilities, "elicitation");
-    return e != NULL && (e->count == 0 || json_get(e, "form") != NULL || json_get(e, "url") == NULL);
+    return e != NULL &&
+           (e->count == 0 || json_get(e, "form") != NULL || json_get(e, "url") == NULL);
 }
 
 static struct mcp_request *call_new(struct mcp *m, const struct mcp_message *msg, struct str id) {
@@ -22,10 +23,9 @@ static struct mcp_request *call_new(struct mcp *m, const struct mcp_message *msg
     q->since = m->loop.now;
     const struct json_node *token = msg->meta != NULL ? json_get(msg->meta, "progressToken") : NULL;
     bool usable = token != NULL && (token->type == JSON_STRING || token->type == JSON_NUMBER);
-    q->can_ask = q->modern
-                     ? mcp_call_can_ask(mcp_message_object(
-                           msg->meta, "io.modelcontextprotocol/clientCapabilities"))
-                     : m->can_ask;
+    q->can_ask = q->modern ? mcp_call_can_ask(mcp_message_object(
+                                 msg->meta, "io.modelcontextprotocol/clientCapabilities"))
+                           : m->can_ask;
     if (buf_put(&q->id, id.p, id.n) < 0 || (usable && json_put(&q->token, token) < 0)) {
         mcp_send_free(q);
         return NULL;
@@ -166,8 +166,7 @@ static void call_run(struct mcp *m, const struct mcp_message *msg, int tool,
 
 void mcp_call(struct mcp *m, const struct mcp_message *msg, struct str id) {
     struct str name = mcp_message_text(msg->params, "name");
-    const struct json_node *arguments =
-        name.p != NULL ? json_get(msg->params, "arguments") : NULL;
+    const struct json_node *arguments = name.p != NULL ? json_get(msg->params, "arguments") : NULL;
     uint8_t digest[32];
     if (arguments != NULL && arguments->type == JSON_NULL)
         arguments = NULL;
@@ -184,8 +183,7 @@ void mcp_call(struct mcp *m, const struct mcp_message *msg, struct str id) {
         mcp_send_error(m, id, ERR_INVALID_PARAMS, STR_LIT("tool not found"), (struct str){0});
         return;
     }
-    struct mcp_request *q =
-        call_digest(name, arguments, digest) ? call_new(m, msg, id) : NULL;
+    struct mcp_request *q = call_digest(name, arguments, digest) ? call_new(m, msg, id) : NULL;
     if (q == NULL)
         mcp_send_error(m, id, ERR_INTERNAL, STR_LIT("out of memory"), (struct str){0});
     else

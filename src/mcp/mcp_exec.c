@@ -99,9 +99,10 @@ static char *exec_question(const struct mcp_run *r, const struct mcp_exec_what *
 /* -- logs -- */
 
 static const char *exec_action_name(enum decide_action a) {
-    static const char *const names[] = {
-        [DECIDE_RUN] = "Run", [DECIDE_ESCALATE] = "Escalate", [DECIDE_DENY] = "Deny",
-        [DECIDE_ASK] = "Ask"};
+    static const char *const names[] = {[DECIDE_RUN] = "Run",
+                                        [DECIDE_ESCALATE] = "Escalate",
+                                        [DECIDE_DENY] = "Deny",
+                                        [DECIDE_ASK] = "Ask"};
     return names[a];
 }
 

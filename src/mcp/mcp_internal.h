@@ -15,21 +15,21 @@
 #include "sandbox/host/remains.h"
 #include "sandbox/host/sandbox_host.h"
 
-#define MCP_RUNS_MAX 256           /* commands at a time, those of sessions and leftovers included */
-#define MCP_SESSIONS_MAX 64        /* commands that outlive their call */
-#define MCP_DRAIN_MS 50            /* of output after the shell has ended */
-#define MCP_GRACE_MS 500           /* between SIGTERM and SIGKILL */
-#define MCP_STOP_MS 800            /* until the server stops waiting for what it kills */
-#define MCP_PARK_MS (600 * 1000)   /* that a prompt of 2026-07-28 may wait */
-#define MCP_SETTLE_MS 50           /* of output before write_stdin answers */
-#define MCP_PROGRESS_MS 1250       /* between two notifications of progress */
-#define MCP_LISTENERS_MAX 16       /* open subscriptions/listen */
-#define MCP_ID_MAX 4096            /* bytes of an id or progress token as JSON */
-#define MCP_EXECS_MAX 256          /* programs of one command that wait for the user */
+#define MCP_RUNS_MAX 256         /* commands at a time, those of sessions and leftovers included */
+#define MCP_SESSIONS_MAX 64      /* commands that outlive their call */
+#define MCP_DRAIN_MS 50          /* of output after the shell has ended */
+#define MCP_GRACE_MS 500         /* between SIGTERM and SIGKILL */
+#define MCP_STOP_MS 800          /* until the server stops waiting for what it kills */
+#define MCP_PARK_MS (600 * 1000) /* that a prompt of 2026-07-28 may wait */
+#define MCP_SETTLE_MS 50         /* of output before write_stdin answers */
+#define MCP_PROGRESS_MS 1250     /* between two notifications of progress */
+#define MCP_LISTENERS_MAX 16     /* open subscriptions/listen */
+#define MCP_ID_MAX 4096          /* bytes of an id or progress token as JSON */
+#define MCP_EXECS_MAX 256        /* programs of one command that wait for the user */
 #define MCP_STRINGS_MAX (64u << 20)
 #define MCP_ARGUMENT_MAX (128u << 10) /* bytes of one argument for the kernel, with its NUL */
-#define MCP_CONTROL_FD 19          /* the command's number of the wrapper's socket */
-#define MCP_SCRIPT_FD 20           /* and of a script that is too long for an argument */
+#define MCP_CONTROL_FD 19             /* the command's number of the wrapper's socket */
+#define MCP_SCRIPT_FD 20              /* and of a script that is too long for an argument */
 
 struct mcp;
 struct mcp_run;
@@ -71,29 +71,29 @@ struct mcp_run {
     struct placeholders *placeholders; /* of the sandbox; owned */
     struct plan plan;                  /* if confined; in `strings` */
     bool confined;
-    bool launched;   /* there is a supervisor */
-    bool running;    /* its exec has succeeded */
-    bool exited;     /* the shell has ended */
-    bool ended;      /* and its output is in: the last answer can be given */
-    bool reported;   /* the last answer was given, or nobody wants it */
+    bool launched; /* there is a supervisor */
+    bool running;  /* its exec has succeeded */
+    bool exited;   /* the shell has ended */
+    bool ended;    /* and its output is in: the last answer can be given */
+    bool reported; /* the last answer was given, or nobody wants it */
     bool timed_out;
-    bool keep;       /* it may outlive its call */
-    bool modern, can_ask; /* of the call */
-    uint64_t session; /* number; 0: none */
-    uint64_t started; /* loop time */
-    uint64_t took;    /* nanoseconds until the end */
-    struct mcp_output out, err; /* err: of --compat */
+    bool keep;                   /* it may outlive its call */
+    bool modern, can_ask;        /* of the call */
+    uint64_t session;            /* number; 0: none */
+    uint64_t started;            /* loop time */
+    uint64_t took;               /* nanoseconds until the end */
+    struct mcp_output out, err;  /* err: of --compat */
     struct mcp_request *request; /* owned; NULL: nobody waits */
     struct loop_timer timeout, yield, drain, progress, park;
     struct loop_task free_task, ask_task;
-    uint64_t left;     /* nanoseconds of the timeout; UINT64_MAX: none */
-    uint64_t armed;    /* loop time since when it runs */
-    unsigned stopped;  /* reasons for which it does not run */
+    uint64_t left;    /* nanoseconds of the timeout; UINT64_MAX: none */
+    uint64_t armed;   /* loop time since when it runs */
+    unsigned stopped; /* reasons for which it does not run */
     struct list execs;
     size_t exec_count;
     struct escalate_server *wrapper; /* of the mode wrapper; owned */
-    char state[33];    /* requestState of a parked call; "": not parked */
-    uint8_t digest[32]; /* of name and arguments */
+    char state[33];                  /* requestState of a parked call; "": not parked */
+    uint8_t digest[32];              /* of name and arguments */
 };
 
 struct mcp {
@@ -111,9 +111,9 @@ struct mcp {
     struct decide *decide;
     struct audit audit;
     struct passwd_entry passwd;
-    char *user_dir;  /* $CODEX_HOME; NULL: none */
-    char *shell;     /* path */
-    char *wrapper;   /* path of the execve wrapper; NULL: none */
+    char *user_dir; /* $CODEX_HOME; NULL: none */
+    char *shell;    /* path */
+    char *wrapper;  /* path of the execve wrapper; NULL: none */
     bool initialized, can_ask, form_mode;
     struct list runs;
     size_t run_count, session_count;
@@ -188,10 +188,10 @@ void mcp_result_send(struct mcp_run *r);
 
 /* A program about to start below a run. Strings are borrowed. */
 struct mcp_exec_what {
-    const char *file;     /* as given, absolute */
-    const char *resolved; /* symbolic links followed; NULL: as given */
+    const char *file;                           /* as given, absolute */
+    const char *resolved;                       /* symbolic links followed; NULL: as given */
     const char *interpreter, *interpreter_file; /* of a script; or NULL */
-    const char *memfd;    /* the name of the memfd it is; or NULL */
+    const char *memfd;                          /* the name of the memfd it is; or NULL */
     char *const *argv;
     size_t argc;
     const char *cwd;

@@ -87,8 +87,8 @@ static bool lines_split(struct mcp_lines *l) {
     bool left = false;
     while (!l->over && l->output.len <= MCP_LINES_HIGH) {
         size_t from = at + l->scanned;
-        const char *nl = from < l->input.len ? memchr(l->input.p + from, '\n', l->input.len - from)
-                                             : NULL;
+        const char *nl =
+            from < l->input.len ? memchr(l->input.p + from, '\n', l->input.len - from) : NULL;
         if (nl == NULL)
             break;
         size_t n = (size_t)(nl - l->input.p) - at;

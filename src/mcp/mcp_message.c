@@ -18,8 +18,8 @@ const struct json_node *mcp_message_object(const struct json_node *object, const
 
 static bool message_is_id(const struct json_node *id) {
     int64_t ignored;
-    return id != NULL && (id->type == JSON_STRING ||
-                          (id->type == JSON_NUMBER && json_i64(id, &ignored) == 0));
+    return id != NULL &&
+           (id->type == JSON_STRING || (id->type == JSON_NUMBER && json_i64(id, &ignored) == 0));
 }
 
 static int message_bad(struct err *e, const char *why) {

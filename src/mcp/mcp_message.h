@@ -13,9 +13,9 @@ struct mcp_message {
     enum mcp_message_kind kind;
     const struct json_node *id; /* of a request or response: a string or a 64-bit integer */
     struct str method;
-    const struct json_node *params; /* NULL: none */
-    const struct json_node *meta;   /* params._meta, an object; or NULL */
-    const struct json_node *result; /* of a response; NULL: it is an error */
+    const struct json_node *params;   /* NULL: none */
+    const struct json_node *meta;     /* params._meta, an object; or NULL */
+    const struct json_node *result;   /* of a response; NULL: it is an error */
     const struct json_node *revision; /* a request of the modern era; NULL: of the handshake era */
 };
 

@@ -65,8 +65,9 @@ struct options_reader {
 };
 
 static bool options_bad(const struct options_reader *r, const char *what, const char *word) {
-    fprintf(r->err, "error: %s '%s'\n\nUsage: %s [OPTIONS]\n\nFor more information, try '--help'.\n",
-            what, word, r->old ? "codex-exec-mcp-server" : "exec-server mcp");
+    fprintf(r->err,
+            "error: %s '%s'\n\nUsage: %s [OPTIONS]\n\nFor more information, try '--help'.\n", what,
+            word, r->old ? "codex-exec-mcp-server" : "exec-server mcp");
     return false;
 }
 

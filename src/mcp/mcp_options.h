@@ -16,13 +16,13 @@ enum mcp_options_intercept {
 /* Strings are borrowed from the command line or the environment. */
 struct mcp_options {
     enum mcp_options_intercept intercept;
-    const char *bash;        /* NULL: none was given */
-    const char *execve;      /* the wrapper; NULL: beside this program */
-    bool whole_paths;        /* --preserve-program-paths */
+    const char *bash;   /* NULL: none was given */
+    const char *execve; /* the wrapper; NULL: beside this program */
+    bool whole_paths;   /* --preserve-program-paths */
     bool compat;
     bool escalate_descendants;
-    const char *audit_log;   /* NULL: none */
-    const char *system_dir;  /* of the operator's files */
+    const char *audit_log;  /* NULL: none */
+    const char *system_dir; /* of the operator's files */
     enum log_level log_level;
 };
 

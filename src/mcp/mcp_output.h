@@ -12,10 +12,10 @@
 #define MCP_OUTPUT_LINE 200       /* bytes of the last line */
 
 struct mcp_output {
-    struct buf head;  /* the first bytes, up to head_max */
-    char *tail;       /* a ring of the last ones; owned */
-    size_t tail_cap;  /* bytes allocated, at most tail_max */
-    size_t tail_at;   /* where the oldest is, once the ring is full */
+    struct buf head; /* the first bytes, up to head_max */
+    char *tail;      /* a ring of the last ones; owned */
+    size_t tail_cap; /* bytes allocated, at most tail_max */
+    size_t tail_at;  /* where the oldest is, once the ring is full */
     size_t tail_len;
     size_t head_max, tail_max;
     uint64_t total; /* bytes that came */

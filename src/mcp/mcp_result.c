@@ -4,16 +4,19 @@
 
 #include <inttypes.h>
 
-#define RESULT_TEXT_MAX (8u << 20)  /* of the output as text */
+#define RESULT_TEXT_MAX (8u << 20)   /* of the output as text */
 #define RESULT_JSON_MAX (128u << 20) /* escapes twice */
 
 /* -- what the old server did -- */
 
 /* Whether the output looks as if the sandbox had refused something. */
 static bool result_looks_denied(const struct mcp_run *r, struct str out, struct str err) {
-    static const char *const signs[] = {"operation not permitted", "permission denied",
-                                        "read-only file system",   "seccomp",
-                                        "sandbox",                 "landlock",
+    static const char *const signs[] = {"operation not permitted",
+                                        "permission denied",
+                                        "read-only file system",
+                                        "seccomp",
+                                        "sandbox",
+                                        "landlock",
                                         "failed to write file"};
     if (!r->confined || r->proc.exit_code == 0)
         return false;
@@ -74,8 +77,9 @@ static int result_put_end(const struct mcp_run *r, struct buf *b) {
 
 static int result_put_rest(const struct mcp_run *r, uint64_t omitted, struct buf *b) {
     uint64_t ns = r->ended ? r->took : r->m->loop.now - r->started;
-    int x = buf_putf(b, ",\"duration\":{\"secs\":%" PRIu64 ",\"nanos\":%" PRIu64 "},\"timed_out\":%s",
-                     (uint64_t)(ns / LOOP_SEC), (uint64_t)(ns % LOOP_SEC), r->timed_out ? "true" : "false");
+    int x = buf_putf(
+        b, ",\"duration\":{\"secs\":%" PRIu64 ",\"nanos\":%" PRIu64 "},\"timed_out\":%s",
+        (uint64_t)(ns / LOOP_SEC), (uint64_t)(ns % LOOP_SEC), r->timed_out ? "true" : "false");
     if (x == 0 && r->ended && r->proc.signal != 0) {
         char name[16];
         proc_signal_name(r->proc.signal, name);
@@ -162,8 +166,7 @@ void mcp_result_send(struct mcp_run *r) {
     struct mcp_request *q = mcp_run_take_request(r);
     bool good = m->o->compat ? result_compat(r, q) : result_ours(r, q);
     if (!good)
-        mcp_send_error(m, buf_str(&q->id), ERR_INTERNAL, STR_LIT("out of memory"),
-                       (struct str){0});
+        mcp_send_error(m, buf_str(&q->id), ERR_INTERNAL, STR_LIT("out of memory"), (struct str){0});
     result_audit(r);
     if (r->ended) {
         r->reported = true;

@@ -190,9 +190,9 @@ static void run_on_progress(struct loop_timer *t) {
         return;
     uint64_t ms = (r->m->loop.now - r->request->since) / LOOP_MS;
     bool some = mcp_output_last_line(&r->out, &line);
-    int x = buf_putf(&b, "{\"progressToken\":%.*s,\"progress\":%" PRIu64 ".%03u,\"message\":",
-                     (int)r->request->token.len, r->request->token.p, ms / 1000,
-                     (unsigned)(ms % 1000));
+    int x =
+        buf_putf(&b, "{\"progressToken\":%.*s,\"progress\":%" PRIu64 ".%03u,\"message\":",
+                 (int)r->request->token.len, r->request->token.p, ms / 1000, (unsigned)(ms % 1000));
     if (x == 0)
         x = jsonw_str(&b, some ? buf_str(&line) : STR_LIT("running"));
     if (x == 0)

@@ -3,9 +3,9 @@
 #include "base/log.h"
 #include "json/jsonw.h"
 
-#define SEND_SERVER_INFO                                                                           \
-    "\"_meta\":{\"io.modelcontextprotocol/serverInfo\":{\"name\":\"exec-server\",\"version\":\""   \
-    EXEC_SERVER_VERSION "\"}}"
+#define SEND_SERVER_INFO                                                                                             \
+    "\"_meta\":{\"io.modelcontextprotocol/serverInfo\":{\"name\":\"exec-server\",\"version\":\"" EXEC_SERVER_VERSION \
+    "\"}}"
 
 static void send_out(struct mcp *m, int r) {
     if (r < 0)

@@ -25,12 +25,12 @@ static const char tools_compat[] =
     "\"annotations\":{\"title\":\"" title "\",\"readOnlyHint\":false,\"destructiveHint\":true,"    \
     "\"idempotentHint\":false,\"openWorldHint\":true}"
 
-#define TOOLS_OUTPUT_SCHEMA                                                                        \
-    "\"outputSchema\":{\"type\":\"object\",\"properties\":{\"exit_code\":{\"type\":[\"integer\","  \
+#define TOOLS_OUTPUT_SCHEMA                                                                          \
+    "\"outputSchema\":{\"type\":\"object\",\"properties\":{\"exit_code\":{\"type\":[\"integer\","    \
     "\"null\"]},\"output\":{\"type\":\"string\"},\"duration\":{\"type\":\"object\",\"properties\":{" \
-    "\"secs\":{\"type\":\"integer\"},\"nanos\":{\"type\":\"integer\"}},\"required\":[\"secs\","    \
-    "\"nanos\"]},\"timed_out\":{\"type\":\"boolean\"},\"signal\":{\"type\":\"string\"},"           \
-    "\"omitted_bytes\":{\"type\":\"integer\"},\"session_id\":{\"type\":\"integer\"}},\"required\":["  \
+    "\"secs\":{\"type\":\"integer\"},\"nanos\":{\"type\":\"integer\"}},\"required\":[\"secs\","      \
+    "\"nanos\"]},\"timed_out\":{\"type\":\"boolean\"},\"signal\":{\"type\":\"string\"},"             \
+    "\"omitted_bytes\":{\"type\":\"integer\"},\"session_id\":{\"type\":\"integer\"}},\"required\":[" \
     "\"exit_code\",\"output\",\"duration\",\"timed_out\"]}"
 
 static const char tools_ours[] =
@@ -52,18 +52,18 @@ static const char tools_ours[] =
     "false by default.\"},"
     "\"max_output_bytes\":{\"type\":[\"integer\",\"null\"],\"minimum\":1,\"maximum\":1048576,"
     "\"description\":\"Longer output loses its middle: 65536 by default.\"}},"
-    "\"required\":[\"command\"]}," TOOLS_OUTPUT_SCHEMA "," TOOLS_ANNOTATIONS("Run a shell command")
-    "},{\"name\":\"write_stdin\",\"description\":\"Writes to a running command of the tool shell, or "
-    "sends it a signal; answers with its new output.\",\"inputSchema\":{\"type\":\"object\","
-    "\"properties\":{"
-    "\"session_id\":{\"type\":\"integer\",\"description\":\"As answered by shell.\"},"
-    "\"chars\":{\"type\":[\"string\",\"null\"],\"description\":\"What to write; nothing by default, "
-    "which only waits. The character U+0004 alone ends the input.\"},"
-    "\"yield_time_ms\":{\"type\":[\"integer\",\"null\"],\"minimum\":0,\"description\":\"How long to "
-    "wait for output or the end: 1000 by default.\"},"
-    "\"signal\":{\"type\":[\"string\",\"null\"],\"enum\":[\"INT\",\"TERM\",\"KILL\",null]}},"
-    "\"required\":[\"session_id\"]}," TOOLS_OUTPUT_SCHEMA ","
-    TOOLS_ANNOTATIONS("Write to a running command") "}]";
+    "\"required\":[\"command\"]}," TOOLS_OUTPUT_SCHEMA "," TOOLS_ANNOTATIONS(
+        "Run a shell command") "},{\"name\":\"write_stdin\",\"description\":\"Writes to a running command of the tool shell, or "
+                               "sends it a signal; answers with its new output.\",\"inputSchema\":{\"type\":\"object\","
+                               "\"properties\":{"
+                               "\"session_id\":{\"type\":\"integer\",\"description\":\"As answered by shell.\"},"
+                               "\"chars\":{\"type\":[\"string\",\"null\"],\"description\":\"What to write; nothing by default, "
+                               "which only waits. The character U+0004 alone ends the input.\"},"
+                               "\"yield_time_ms\":{\"type\":[\"integer\",\"null\"],\"minimum\":0,\"description\":\"How long to "
+                               "wait for output or the end: 1000 by default.\"},"
+                               "\"signal\":{\"type\":[\"string\",\"null\"],\"enum\":[\"INT\",\"TERM\",\"KILL\",null]}},"
+                               "\"required\":[\"session_id\"]}," TOOLS_OUTPUT_SCHEMA
+                               "," TOOLS_ANNOTATIONS("Write to a running command") "}]";
 
 int mcp_tools_put(struct buf *b, bool compat) {
     return buf_putz(b, compat ? tools_compat : tools_ours);
@@ -132,8 +132,8 @@ static int tools_signal(const struct json_node *v, int *out, struct err *e) {
 static int tools_limit(const struct json_node *v, uint64_t *out, struct err *e) {
     int r = tools_number(v, out, e);
     if (r == 0 && (*out < 1 || *out > MCP_OUTPUT_MAX))
-        r = err_set(e, ERR_INVALID_PARAMS,
-                    TOOLS_FAILED "max_output_bytes must be between 1 and %u", MCP_OUTPUT_MAX);
+        r = err_set(e, ERR_INVALID_PARAMS, TOOLS_FAILED "max_output_bytes must be between 1 and %u",
+                    MCP_OUTPUT_MAX);
     return r;
 }
 

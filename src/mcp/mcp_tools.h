@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 #define MCP_TOOLS_TIMEOUT_MS 10000
-#define MCP_TOOLS_YIELD_MS 1000   /* write_stdin */
-#define MCP_TOOLS_OUTPUT 65536    /* bytes of output in a result */
+#define MCP_TOOLS_YIELD_MS 1000 /* write_stdin */
+#define MCP_TOOLS_OUTPUT 65536  /* bytes of output in a result */
 #define MCP_TOOLS_COMMAND_MAX (1u << 20)
 
 enum mcp_tools_name { MCP_TOOLS_SHELL, MCP_TOOLS_WRITE_STDIN };

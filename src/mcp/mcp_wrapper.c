@@ -71,14 +71,14 @@ static void wrapper_on_decide(void *owner, struct escalate_session *s,
     }
     bool found = realpath(file, resolved) != NULL;
     bool script = !compat && found && wrapper_interpreter(resolved, line);
-    struct mcp_exec_what w = {.file = file,
-                              .resolved = found && !compat ? resolved : NULL,
-                              .interpreter = script ? line : NULL,
-                              .argv = q->argv,
-                              .argc = q->argc,
-                              .cwd = q->workdir,
-                              .may_escalate = !q->lossy &&
-                                              (compat || (found && wrapper_sees_same(r, peer, file)))};
+    struct mcp_exec_what w = {
+        .file = file,
+        .resolved = found && !compat ? resolved : NULL,
+        .interpreter = script ? line : NULL,
+        .argv = q->argv,
+        .argc = q->argc,
+        .cwd = q->workdir,
+        .may_escalate = !q->lossy && (compat || (found && wrapper_sees_same(r, peer, file)))};
     if (script && realpath(line, line_file) != NULL && strcmp(line, line_file) != 0)
         w.interpreter_file = line_file;
     mcp_exec_decide(r, &w, &wrapper_engine, s);

@@ -19,8 +19,8 @@
 
 #include <stdbool.h>
 
-#define DECIDE_FILES_MAX 4096       /* files of rules */
-#define DECIDE_FILE_MAX (4u << 20)  /* bytes of one */
+#define DECIDE_FILES_MAX 4096        /* files of rules */
+#define DECIDE_FILE_MAX (4u << 20)   /* bytes of one */
 #define DECIDE_ERROR_MAX (64u << 10) /* bytes of the error of a file */
 
 enum decide_action { DECIDE_RUN, DECIDE_ESCALATE, DECIDE_DENY, DECIDE_ASK };

@@ -47,8 +47,8 @@ static bool danger_rm(const struct danger *d, const struct str *args, size_t n) 
     if (d->compat)
         return n > 0 && (str_eqz(args[0], "-f") || str_eqz(args[0], "-rf"));
     for (size_t i = 0; i < n && !str_eqz(args[i], "--"); i++) {
-        bool shortened = args[i].n > 2 && args[i].n <= 7 &&
-                         memcmp(args[i].p, "--force", args[i].n) == 0;
+        bool shortened =
+            args[i].n > 2 && args[i].n <= 7 && memcmp(args[i].p, "--force", args[i].n) == 0;
         if (shortened || danger_short(args[i], "f"))
             return true;
     }
@@ -63,8 +63,8 @@ static bool danger_git_push(const struct str *args, size_t n) {
     for (size_t i = 0; i < n; i++) {
         if (danger_one_of(args[i], flags, ARRAY_LEN(flags)) ||
             danger_begins(args[i], "--force-with-lease=") ||
-            danger_begins(args[i], "--force-if-includes=") ||
-            danger_begins(args[i], "--delete=") || danger_short(args[i], "fd") ||
+            danger_begins(args[i], "--force-if-includes=") || danger_begins(args[i], "--delete=") ||
+            danger_short(args[i], "fd") ||
             (args[i].n > 1 && (args[i].p[0] == '+' || args[i].p[0] == ':')))
             return true;
     }
@@ -83,9 +83,9 @@ static bool danger_git_flag(const struct str *args, size_t n, const char *letter
 
 /* The index of the subcommand behind global options; n: none. */
 static size_t danger_git_verb(const struct str *args, size_t n) {
-    static const char *const with_value[] = {"-C",        "-c",          "--config-env",
-                                             "--exec-path", "--git-dir", "--namespace",
-                                             "--super-prefix", "--work-tree"};
+    static const char *const with_value[] = {
+        "-C",        "-c",          "--config-env",   "--exec-path",
+        "--git-dir", "--namespace", "--super-prefix", "--work-tree"};
     size_t i = 0;
     while (i < n && args[i].n > 0 && args[i].p[0] == '-')
         i += danger_one_of(args[i], with_value, ARRAY_LEN(with_value)) ? 2 : 1;
@@ -146,8 +146,8 @@ static bool danger_sudo(struct danger *d, const struct str *args, size_t n) {
 static bool danger_env(struct danger *d, const struct str *args, size_t n) {
     size_t i = 0;
     for (; i < n; i++) {
-        bool variable = args[i].n > 0 && args[i].p[0] != '-' &&
-                        memchr(args[i].p, '=', args[i].n) != NULL;
+        bool variable =
+            args[i].n > 0 && args[i].p[0] != '-' && memchr(args[i].p, '=', args[i].n) != NULL;
         bool option = args[i].n > 0 && args[i].p[0] == '-';
         if (!variable && !option)
             break;
@@ -160,7 +160,7 @@ static bool danger_env(struct danger *d, const struct str *args, size_t n) {
 /* The script of `sh -c SCRIPT`, however the flags are grouped. */
 static bool danger_shell(struct danger *d, const struct str *args, size_t n) {
     if (d->compat)
-        return n == 2 && (str_eqz(args[0], "-c") || str_eqz(args[0], "-lc")) &&
+        return d->depth == 0 && n == 2 && (str_eqz(args[0], "-c") || str_eqz(args[0], "-lc")) &&
                danger_script(d, args[1]);
     for (size_t i = 0; i + 1 < n && args[i].n > 0 && (args[i].p[0] == '-' || args[i].p[0] == '+');
          i++) {

@@ -66,8 +66,7 @@ static int required_decision(const struct required *q, const struct toml_value *
                                 "requirements.toml: Codex merges these rules with other config "
                                 "and uses the most restrictive result (use 'prompt' or "
                                 "'forbidden')");
-    if (v->type != TOML_STRING ||
-        (!str_eqz(v->text, "prompt") && !str_eqz(v->text, "forbidden")))
+    if (v->type != TOML_STRING || (!str_eqz(v->text, "prompt") && !str_eqz(v->text, "forbidden")))
         return required_fail(q, "has an unknown decision");
     return jsonw_str(q->b, v->text);
 }
@@ -93,8 +92,9 @@ int decide_requirements(const char *path, struct str text, struct buf *rules, st
     const struct toml_value *root;
     int r = toml_parse(&a, text, &root, &why);
     if (r < 0 && rules != NULL)
-        return err_set(e, ERR_INTERNAL, "Error parsing requirements file %s: TOML parse error at %s",
-                       path, err_msg(&why));
+        return err_set(e, ERR_INTERNAL,
+                       "Error parsing requirements file %s: TOML parse error at %s", path,
+                       err_msg(&why));
     if (r < 0)
         return err_set(e, ERR_INTERNAL, "%s: %s", path, err_msg(&why));
     const struct toml_value *table = rules == NULL ? NULL : toml_get(root, "rules");

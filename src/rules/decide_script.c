@@ -152,16 +152,18 @@ static void script_word(struct script *s) {
 
 static bool script_is_assignment(struct str w) {
     size_t i = 0;
-    while (i < w.n && (w.p[i] == '_' || (w.p[i] >= 'a' && w.p[i] <= 'z') ||
-                       (w.p[i] >= 'A' && w.p[i] <= 'Z') || (i > 0 && w.p[i] >= '0' && w.p[i] <= '9')))
+    while (i < w.n &&
+           (w.p[i] == '_' || (w.p[i] >= 'a' && w.p[i] <= 'z') || (w.p[i] >= 'A' && w.p[i] <= 'Z') ||
+            (i > 0 && w.p[i] >= '0' && w.p[i] <= '9')))
         i++;
-    return i > 0 && i < w.n && (w.p[i] == '=' || (w.p[i] == '+' && i + 1 < w.n && w.p[i + 1] == '='));
+    return i > 0 && i < w.n &&
+           (w.p[i] == '=' || (w.p[i] == '+' && i + 1 < w.n && w.p[i + 1] == '='));
 }
 
 /* Whether a command may follow this word, so that it is none itself. */
 static bool script_is_lead(struct str w) {
-    static const char *const words[] = {"if", "then", "elif", "else", "while", "until", "do", "{",
-                                        "!",  "time", "fi",   "done", "esac",  "}"};
+    static const char *const words[] = {"if", "then", "elif", "else", "while", "until", "do",
+                                        "{",  "!",    "time", "fi",   "done",  "esac",  "}"};
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
         if (str_eqz(w, words[i]))
             return true;
