@@ -148,8 +148,6 @@ static void child_inherit(const struct supervisor_heritage *h, uint64_t *blocked
     sys1(SYS_umask, h->umask);
     if (h->umask_only)
         return;
-    for (int i = 0; i < RLIM_NLIMITS; i++)
-        child_rlimit(i, &h->limits[i]);
     sys3(SYS_setpriority, PRIO_PROCESS, 0, h->nice);
     for (int n = 1; n <= 64; n++) {
         if (h->ignored >> (n - 1) & 1)
@@ -173,6 +171,9 @@ static long child_exec(struct supervisor *s) {
     long r = s->intercept < 0 ? 0 : execfilter_install(s->intercept);
     if (r >= 0)
         r = child_take_given(s); /* may replace `intercept` */
+    const struct supervisor_heritage *h = s->heritage;
+    for (int i = 0; h != NULL && !h->umask_only && i < RLIM_NLIMITS; i++)
+        child_rlimit(i, &h->limits[i]); /* after all descriptors have their numbers */
     return r < 0 ? r : pathexec(s->program, s->search, s->argv, s->envp, s->mark, s->path);
 }
 
