@@ -110,7 +110,7 @@ struct intercept_escalation {
  *     ask is invalid when this returns.
  * escalate: the stub is in place: run the program. Call intercept_stub_end() when it has ended, or
  *     if it cannot be started; also inside this call.
- * signal: the stub has received a signal that the program should get. Of SIGTSTP, SIGTTIN and
+ * signal: the stub has received a signal that the program should get; `terminal`: with its group. Of SIGTSTP, SIGTTIN and
  *     SIGTTOU the stub stops itself as well; SIGCONT comes when it goes on.
  * lost: the stub was killed: end the program. The stub is invalid when this returns.
  */
@@ -118,7 +118,7 @@ struct intercept_owner {
     void (*decide)(void *owner, struct intercept_ask *ask, const struct intercept_exec *e);
     void (*withdrawn)(void *owner, struct intercept_ask *ask);
     void (*escalate)(void *owner, struct intercept_escalation *x);
-    void (*signal)(void *owner, struct intercept_stub *stub, int signo);
+    void (*signal)(void *owner, struct intercept_stub *stub, int signo, bool terminal);
     void (*lost)(void *owner, struct intercept_stub *stub);
 };
 
@@ -173,8 +173,7 @@ bool intercept_is_by_shell(struct intercept_ask *ask);
 void intercept_answer(struct intercept_ask *ask, enum intercept_verdict v, const char *reason);
 
 /* The escalated program has ended with this status of wait(): the stub ends likewise and is invalid
- * afterwards. `text` (or NULL) is printed on its stderr first: only inside escalate(), when the
- * program cannot be started; afterwards the stub has no stderr. */
+ * afterwards. `text` (or NULL) is printed on the stderr it had first. */
 void intercept_stub_end(struct intercept_stub *stub, int status, const char *text);
 
 /* The escalated program has stopped, or goes on (WIFSTOPPED, WIFCONTINUED): so does the stub. */

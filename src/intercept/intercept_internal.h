@@ -53,7 +53,7 @@ struct intercept_host {
 struct intercept_stub {
     struct loop_io io; /* our end of the socket; fd -1: none */
     bool told;         /* the owner knows it */
-    int err;           /* its stderr, inside escalate(); else -1 */
+    int err;           /* a copy of its stderr, from escalate() on; else -1 */
     pid_t pid;
     uint64_t ignored, blocked;
     mode_t umask;

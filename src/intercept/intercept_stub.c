@@ -31,6 +31,7 @@ void intercept_stub_fini(struct intercept_ask *a) {
         return;
     loop_io_del(a->host->loop, &a->stub.io);
     util_close_fd(&a->stub.io.fd);
+    util_close_fd(&a->stub.err);
     if (a->x != NULL)
         a->x->stubs--;
 }
@@ -223,7 +224,6 @@ static void stub_escalate(struct intercept_ask *a, const int *fds, size_t count,
     a->stub.told = true;
     a->stub.err = x.fds[2] < 0 ? -1 : fcntl(x.fds[2], F_DUPFD_CLOEXEC, 0);
     a->x->o.calls->escalate(a->x->o.owner, &x);
-    util_close_fd(&a->stub.err);
     for (int fd = 0; fd < INTERCEPT_FDS; fd++)
         util_close_fd(&x.fds[fd]);
 }
@@ -268,8 +268,9 @@ static void stub_on_io(struct loop_io *io, uint32_t events) {
     }
     for (size_t i = 0; i < count; i++)
         close(fds[i]);
-    if (n == sizeof p && p.kind == STUB_SIGNAL && s->told && p.value > 0 && p.value <= 64)
-        a->x->o.calls->signal(a->x->o.owner, s, p.value);
+    int signo = p.value & ~STUB_KERNEL;
+    if (n == sizeof p && p.kind == STUB_SIGNAL && s->told && signo > 0 && signo <= 64)
+        a->x->o.calls->signal(a->x->o.owner, s, signo, (p.value & STUB_KERNEL) != 0);
     else
         intercept_ask_drop(a); /* it ended, or is not our stub */
 }
@@ -283,6 +284,7 @@ void intercept_stub_end(struct intercept_stub *s, int status, const char *text) 
     s->told = false;
     (void)!fdpass_send(s->io.fd, (struct str){(const char *)&p, sizeof p}, (struct str){text, n},
                        n > 0 ? s->err : -1);
+    util_close_fd(&s->err);
     intercept_ask_over(a);
 }
 

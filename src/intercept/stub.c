@@ -172,7 +172,7 @@ static void stub_signals(long sock, long news) {
         int n = (int)info.ssi_signo;
         if (n == SIGCHLD)
             continue;
-        stub_send(sock, STUB_SIGNAL, n, NULL);
+        stub_send(sock, STUB_SIGNAL, n | (info.ssi_code == SI_KERNEL ? STUB_KERNEL : 0), NULL);
         if (n == SIGTSTP || n == SIGTTIN || n == SIGTTOU)
             sys2(SYS_kill, sys0(SYS_getpid), SIGSTOP);
     }

@@ -406,6 +406,7 @@ static int mcp_find_wrapper(struct mcp *m) {
 
 /* Chooses the interception; one that was asked for and cannot be is an error. */
 static int mcp_choose(struct mcp *m) {
+    _cleanup_err_ struct err e = ERR_INIT;
     m->intercept = m->o->intercept;
     if (m->o->compat && m->intercept == MCP_INTERCEPT_WRAPPER && m->o->bash == NULL) {
         fputs(
@@ -420,10 +421,8 @@ static int mcp_choose(struct mcp *m) {
     if (m->intercept == MCP_INTERCEPT_WRAPPER && m->wrapper == NULL)
         return 1 + mcp_start_failed("there is no codex-execve-wrapper beside this program: make a "
                                     "link of that name to it, or use --execve");
-    if (m->intercept == MCP_INTERCEPT_NOTIFY)
-        return 1 +
-               mcp_start_failed("--intercept notify is not available in this build; use wrapper "
-                                "or off");
+    if (m->intercept == MCP_INTERCEPT_NOTIFY && mcp_notify_init(m, &e) < 0)
+        return 1 + mcp_start_failed(err_msg(&e));
     return 0;
 }
 
@@ -475,6 +474,7 @@ static int mcp_init(struct mcp *m, const struct mcp_options *o, struct rlimit no
 }
 
 static void mcp_fini(struct mcp *m) {
+    mcp_notify_fini(m);
     mcp_lines_fini(&m->lines);
     remains_fini(&m->remains);
     sandbox_host_fini(&m->sandbox);

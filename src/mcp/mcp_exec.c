@@ -25,15 +25,15 @@ static size_t exec_names(const struct mcp_exec_what *w, const struct str *args, 
     out[n++] = (struct decide_name){.path = str_of(w->file), .args = args, .n = argc};
     if (w->resolved != NULL && strcmp(w->resolved, w->file) != 0)
         out[n++] = (struct decide_name){.path = str_of(w->resolved), .args = args, .n = argc};
-    const char *interpreters[] = {w->interpreter, w->interpreter_file};
-    for (size_t i = 0; i < ARRAY_LEN(interpreters); i++) {
-        struct str *list = arena_calloc(a, argc + 1, sizeof *list);
-        if (interpreters[i] == NULL || list == NULL)
+    for (size_t i = 0; i < w->interpreter_count; i++) {
+        bool same = i % 2 == 1 && strcmp(w->interpreters[i], w->interpreters[i - 1]) == 0;
+        struct str *list = same ? NULL : arena_calloc(a, argc + 1, sizeof *list);
+        if (list == NULL)
             continue;
         list[0] = str_of(w->file); /* an argument of the line itself is not looked at */
         if (argc > 0)
             memcpy(list + 1, args, argc * sizeof *list);
-        out[n++] = (struct decide_name){str_of(interpreters[i]), list, argc + 1, true};
+        out[n++] = (struct decide_name){str_of(w->interpreters[i]), list, argc + 1, true};
     }
     return n;
 }
@@ -132,10 +132,12 @@ static void exec_log(struct mcp_run *r, const struct mcp_exec_what *w,
 
 /* Takes back what the sandbox, the engine or the client cannot grant. */
 static void exec_limit(const struct mcp_run *r, const struct mcp_exec_what *w,
-                       struct decide_verdict *v) {
+                       const struct mcp_engine *engine, void *token, struct decide_verdict *v) {
     const char *file = w->resolved != NULL ? w->resolved : w->file;
     bool doubtful = !r->m->o->compat && !v->by_path && exec_is_writable(r, file);
-    if (!w->may_escalate || doubtful) {
+    bool outside = v->action == DECIDE_ESCALATE || v->accepted == DECIDE_ESCALATE;
+    bool refused = outside && engine->may_escalate != NULL && !engine->may_escalate(token);
+    if (!w->may_escalate || doubtful || refused) {
         if (v->action == DECIDE_ESCALATE)
             v->action = DECIDE_RUN;
         if (v->accepted == DECIDE_ESCALATE)
@@ -150,7 +152,7 @@ static void exec_limit(const struct mcp_run *r, const struct mcp_exec_what *w,
 void mcp_exec_decide(struct mcp_run *r, const struct mcp_exec_what *w,
                      const struct mcp_engine *engine, void *token) {
     _cleanup_arena_ struct arena a = ARENA_INIT(EXEC_ARENA_MAX);
-    struct decide_name names[4];
+    struct decide_name names[2 + MCP_EXEC_INTERPRETERS];
     struct decide_verdict v;
     struct str *args = arena_calloc(&a, w->argc + 1, sizeof *args);
     for (size_t i = 1; args != NULL && i < w->argc; i++)
@@ -166,7 +168,7 @@ void mcp_exec_decide(struct mcp_run *r, const struct mcp_exec_what *w,
         engine->answer(token, DECIDE_DENY, STR_LIT("out of memory"));
         return;
     }
-    exec_limit(r, w, &v);
+    exec_limit(r, w, engine, token, &v);
     _cleanup_free_ char *words = exec_words(w, args);
     exec_log(r, w, &v, words != NULL ? words : w->file);
     if (v.action == DECIDE_ASK)

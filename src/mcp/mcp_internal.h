@@ -2,6 +2,7 @@
 /* The MCP server and its parts: for the files of src/mcp only. */
 
 #include "escalate/escalate_server.h"
+#include "intercept/intercept.h"
 #include "mcp/mcp_lines.h"
 #include "mcp/mcp_message.h"
 #include "mcp/mcp_options.h"
@@ -9,6 +10,7 @@
 #include "mcp/mcp_state.h"
 #include "mcp/mcp_tools.h"
 #include "base/passwd.h"
+#include "loop/pool.h"
 #include "ops/audit.h"
 #include "proc/proc.h"
 #include "rules/decide.h"
@@ -26,6 +28,7 @@
 #define MCP_LISTENERS_MAX 16     /* open subscriptions/listen */
 #define MCP_ID_MAX 4096          /* bytes of an id or progress token as JSON */
 #define MCP_EXECS_MAX 256        /* programs of one command that wait for the user */
+#define MCP_EXEC_INTERPRETERS (2 * INTERCEPT_SCRIPTS_MAX)
 #define MCP_STRINGS_MAX (64u << 20)
 #define MCP_ARGUMENT_MAX (128u << 10) /* bytes of one argument for the kernel, with its NUL */
 #define MCP_CONTROL_FD 19             /* the command's number of the wrapper's socket */
@@ -48,6 +51,8 @@ struct mcp_request {
 struct mcp_engine {
     /* Called once, unless the program was withdrawn. `reason` is for DECIDE_DENY. */
     void (*answer)(void *token, enum decide_action action, struct str reason);
+    /* Whether the caller may be escalated; NULL: yes. Asked only if the rules say so. */
+    bool (*may_escalate)(void *token);
 };
 
 /* A program that waits for the user. */
@@ -92,6 +97,8 @@ struct mcp_run {
     struct list execs;
     size_t exec_count;
     struct escalate_server *wrapper; /* of the mode wrapper; owned */
+    struct intercept *notify;        /* of the mode notify; owned */
+    struct list programs;            /* of it: those that run outside */
     char state[33];                  /* requestState of a parked call; "": not parked */
     uint8_t digest[32];              /* of name and arguments */
 };
@@ -105,6 +112,8 @@ struct mcp {
     struct proc_host procs;
     struct sandbox_host sandbox;
     struct remains remains;
+    struct pool pool; /* of the mode notify */
+    struct intercept_host *intercept_host;
     struct json_doc doc, state_doc;
     struct buf reply; /* scratch for one message */
     struct mcp_state state;
@@ -190,7 +199,8 @@ void mcp_result_send(struct mcp_run *r);
 struct mcp_exec_what {
     const char *file;                           /* as given, absolute */
     const char *resolved;                       /* symbolic links followed; NULL: as given */
-    const char *interpreter, *interpreter_file; /* of a script; or NULL */
+    const char *const *interpreters;            /* of a script: as in its line, links followed */
+    size_t interpreter_count;                   /* at most MCP_EXEC_INTERPRETERS */
     const char *memfd;                          /* the name of the memfd it is; or NULL */
     char *const *argv;
     size_t argc;
@@ -232,3 +242,15 @@ bool mcp_ask_resume(struct mcp *m, const struct mcp_message *msg, const uint8_t 
 
 /* The interception by a patched Bash. */
 MUST_CHECK int mcp_wrapper_new(struct mcp_run *r, int *fd);
+
+/* -- mcp_notify.c -- */
+
+/* Prepares the interception by the kernel; -errno with e set if it is not possible here. */
+MUST_CHECK int mcp_notify_init(struct mcp *m, struct err *e);
+void mcp_notify_fini(struct mcp *m);
+
+/* For one command; the caller closes start->socket. 0 or -errno. */
+MUST_CHECK int mcp_notify_new(struct mcp_run *r, struct execfilter_start *start);
+
+/* Ends it, with all programs outside. Whatever still runs below the command cannot exec any more. */
+void mcp_notify_end(struct mcp_run *r);

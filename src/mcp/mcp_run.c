@@ -26,6 +26,7 @@ static void run_free(struct mcp_run *r) {
     loop_task_del(&r->ask_task);
     mcp_ask_withdraw_all(r);
     escalate_server_free(steal_ptr(&r->wrapper));
+    mcp_notify_end(r);
     mcp_send_free(steal_ptr(&r->request));
     proc_fini(&r->proc);
     remains_take(&m->remains, steal_ptr(&r->placeholders));
@@ -82,6 +83,7 @@ static void run_on_yield(struct loop_timer *t) {
 static void run_end_wrapper(struct mcp_run *r) {
     mcp_ask_withdraw_all(r);
     escalate_server_free(steal_ptr(&r->wrapper));
+    mcp_notify_end(r);
 }
 
 static void run_on_timeout(struct loop_timer *t) {
@@ -227,6 +229,7 @@ struct run_start {
     struct child_spec spec;
     struct supervisor_given given[LAUNCH_GIVEN];
     int script, socket; /* owned */
+    struct execfilter_start intercept;
     struct sandbox_launch launch;
 };
 
@@ -373,6 +376,10 @@ static int run_build(struct mcp_run *r, struct run_start *s, struct err *e) {
         x = mcp_wrapper_new(r, &s->socket);
         s->given[s->spec.given_count++] = (struct supervisor_given){s->socket, MCP_CONTROL_FD};
     }
+    if (x == 0 && r->m->intercept == MCP_INTERCEPT_NOTIFY) {
+        x = mcp_notify_new(r, &s->intercept);
+        s->spec.intercept = &s->intercept;
+    }
     return x < 0 ? err_os(e, ERR_INTERNAL, -x) : run_confine(r, s, e);
 }
 
@@ -406,6 +413,7 @@ static struct mcp_run *run_new(struct mcp *m, const struct mcp_tools_args *args)
     bool forever = args->has_yield && !args->has_timeout;
     r->left = forever ? UINT64_MAX : loop_ms(args->timeout_ms);
     list_init(&r->execs);
+    list_init(&r->programs);
     mcp_ask_init(r);
     mcp_output_init(&r->out, args->max_output, m->o->compat);
     mcp_output_init(&r->err, m->o->compat ? MCP_OUTPUT_MAX : 0, true);
@@ -445,6 +453,7 @@ int mcp_run_start(struct mcp *m, const struct mcp_tools_args *args, const struct
                           .state = state,
                           .script = -1,
                           .socket = -1,
+                          .intercept = {.socket = -1},
                           .launch = SANDBOX_LAUNCH_INIT,
                           .spec = {.tty = args->tty,
                                    .pipe_stdin = args->has_yield,
@@ -454,6 +463,7 @@ int mcp_run_start(struct mcp *m, const struct mcp_tools_args *args, const struct
     int x = run_launch(r, &s, e);
     util_close_fd(&s.script);
     util_close_fd(&s.socket);
+    util_close_fd(&s.intercept.socket);
     sandbox_host_launch_fini(&s.launch);
     if (x < 0) {
         r->reported = true;

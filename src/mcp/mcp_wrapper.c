@@ -16,7 +16,7 @@ static void wrapper_answer(void *token, enum decide_action action, struct str re
                            reason);
 }
 
-static const struct mcp_engine wrapper_engine = {wrapper_answer};
+static const struct mcp_engine wrapper_engine = {.answer = wrapper_answer};
 
 /* The interpreter of a script's first line, as far as 256 bytes show it; false: none. */
 static bool wrapper_interpreter(const char *file, char out[PATH_MAX]) {
@@ -64,6 +64,7 @@ static void wrapper_on_decide(void *owner, struct escalate_session *s,
                               const struct escalate_request *q, const struct escalate_peer *peer) {
     struct mcp_run *r = owner;
     char file[PATH_MAX], resolved[PATH_MAX], line[PATH_MAX], line_file[PATH_MAX];
+    const char *interpreters[2] = {line, line};
     bool compat = r->m->o->compat;
     if (!wrapper_file(q, file)) {
         escalate_server_answer(s, ESCALATE_DENY, STR_LIT("the path is too long"));
@@ -74,13 +75,14 @@ static void wrapper_on_decide(void *owner, struct escalate_session *s,
     struct mcp_exec_what w = {
         .file = file,
         .resolved = found && !compat ? resolved : NULL,
-        .interpreter = script ? line : NULL,
+        .interpreters = interpreters,
+        .interpreter_count = script ? 2 : 0,
         .argv = q->argv,
         .argc = q->argc,
         .cwd = q->workdir,
         .may_escalate = !q->lossy && (compat || (found && wrapper_sees_same(r, peer, file)))};
-    if (script && realpath(line, line_file) != NULL && strcmp(line, line_file) != 0)
-        w.interpreter_file = line_file;
+    if (script && realpath(line, line_file) != NULL)
+        interpreters[1] = line_file;
     mcp_exec_decide(r, &w, &wrapper_engine, s);
 }
 

@@ -274,8 +274,9 @@ static struct program *program_of(const struct intercept_stub *stub) {
     return NULL;
 }
 
-static void on_stub_signal(void *owner, struct intercept_stub *stub, int signo) {
+static void on_stub_signal(void *owner, struct intercept_stub *stub, int signo, bool terminal) {
     (void)owner;
+    (void)terminal;
     struct program *p = program_of(stub);
     note_event("signal", signo);
     if (p != NULL)
