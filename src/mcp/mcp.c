@@ -404,9 +404,20 @@ static int mcp_find_wrapper(struct mcp *m) {
     return 0;
 }
 
+/* Where the kernel cannot tell of every exec, that is an error: never silently less. */
+static int mcp_choose_notify(struct mcp *m) {
+    _cleanup_err_ struct err e = ERR_INIT;
+    if (mcp_notify_init(m, &e) == 0)
+        return 0;
+    fprintf(stderr,
+            "Error: programs cannot be intercepted here: %s\n\nUse --intercept wrapper with a "
+            "patched Bash, or --intercept off.\n",
+            err_msg(&e));
+    return 2;
+}
+
 /* Chooses the interception; one that was asked for and cannot be is an error. */
 static int mcp_choose(struct mcp *m) {
-    _cleanup_err_ struct err e = ERR_INIT;
     m->intercept = m->o->intercept;
     if (m->o->compat && m->intercept == MCP_INTERCEPT_WRAPPER && m->o->bash == NULL) {
         fputs(
@@ -421,9 +432,7 @@ static int mcp_choose(struct mcp *m) {
     if (m->intercept == MCP_INTERCEPT_WRAPPER && m->wrapper == NULL)
         return 1 + mcp_start_failed("there is no codex-execve-wrapper beside this program: make a "
                                     "link of that name to it, or use --execve");
-    if (m->intercept == MCP_INTERCEPT_NOTIFY && mcp_notify_init(m, &e) < 0)
-        return 1 + mcp_start_failed(err_msg(&e));
-    return 0;
+    return m->intercept == MCP_INTERCEPT_NOTIFY ? mcp_choose_notify(m) : 0;
 }
 
 static int mcp_load_rules(struct mcp *m) {
@@ -474,10 +483,10 @@ static int mcp_init(struct mcp *m, const struct mcp_options *o, struct rlimit no
 }
 
 static void mcp_fini(struct mcp *m) {
-    mcp_notify_fini(m);
     mcp_lines_fini(&m->lines);
     remains_fini(&m->remains);
     sandbox_host_fini(&m->sandbox);
+    mcp_notify_fini(m);
     decide_free(m->decide);
     audit_close(&m->audit);
 }

@@ -16,24 +16,31 @@ static size_t exec_names(const struct mcp_exec_what *w, const struct str *args, 
                          struct decide_name *out) {
     size_t n = 0, argc = w->argc > 0 ? w->argc - 1 : 0;
     if (w->memfd != NULL) {
-        char *name = arena_alloc(a, strlen(w->memfd) + 8);
-        if (name != NULL)
-            sprintf(name, "memfd:%s", w->memfd);
+        size_t size = strlen(w->memfd) + 8;
+        char *name = arena_alloc(a, size);
+        if (name == NULL)
+            return 0;
+        snprintf(name, size, "memfd:%s", w->memfd);
         out[n++] = (struct decide_name){.path = str_of(name), .args = args, .n = argc};
         return n;
     }
     out[n++] = (struct decide_name){.path = str_of(w->file), .args = args, .n = argc};
     if (w->resolved != NULL && strcmp(w->resolved, w->file) != 0)
         out[n++] = (struct decide_name){.path = str_of(w->resolved), .args = args, .n = argc};
-    for (size_t i = 0; i < w->interpreter_count; i++) {
-        bool same = i % 2 == 1 && strcmp(w->interpreters[i], w->interpreters[i - 1]) == 0;
-        struct str *list = same ? NULL : arena_calloc(a, argc + 1, sizeof *list);
+    for (size_t i = 0; i < MIN(w->interpreter_count, (size_t)MCP_EXEC_INTERPRETERS); i++) {
+        const struct mcp_exec_interpreter *p = &w->interpreters[i];
+        struct str *list = arena_calloc(a, argc + 2, sizeof *list);
+        size_t k = 0;
         if (list == NULL)
-            continue;
-        list[0] = str_of(w->file); /* an argument of the line itself is not looked at */
+            return 0;
+        if (p->arg != NULL)
+            list[k++] = str_of(p->arg);
+        list[k++] = str_of(w->file);
         if (argc > 0)
-            memcpy(list + 1, args, argc * sizeof *list);
-        out[n++] = (struct decide_name){str_of(w->interpreters[i]), list, argc + 1, true};
+            memcpy(list + k, args, argc * sizeof *list);
+        out[n++] = (struct decide_name){str_of(p->path), list, argc + k, true};
+        if (p->file != NULL && strcmp(p->file, p->path) != 0)
+            out[n++] = (struct decide_name){str_of(p->file), list, argc + k, true};
     }
     return n;
 }
@@ -134,10 +141,12 @@ static void exec_log(struct mcp_run *r, const struct mcp_exec_what *w,
 static void exec_limit(const struct mcp_run *r, const struct mcp_exec_what *w,
                        const struct mcp_engine *engine, void *token, struct decide_verdict *v) {
     const char *file = w->resolved != NULL ? w->resolved : w->file;
-    bool doubtful = !r->m->o->compat && !v->by_path && exec_is_writable(r, file);
-    bool outside = v->action == DECIDE_ESCALATE || v->accepted == DECIDE_ESCALATE;
-    bool refused = outside && engine->may_escalate != NULL && !engine->may_escalate(token);
-    if (!w->may_escalate || doubtful || refused) {
+    bool outside = v->action == DECIDE_ESCALATE ||
+                   (v->action == DECIDE_ASK && v->accepted == DECIDE_ESCALATE);
+    bool may = w->may_escalate && (!outside || engine->may_escalate == NULL ||
+                                   engine->may_escalate(token));
+    bool doubtful = outside && !r->m->o->compat && !v->by_path && exec_is_writable(r, file);
+    if (!may || doubtful) {
         if (v->action == DECIDE_ESCALATE)
             v->action = DECIDE_RUN;
         if (v->accepted == DECIDE_ESCALATE)
@@ -152,19 +161,21 @@ static void exec_limit(const struct mcp_run *r, const struct mcp_exec_what *w,
 void mcp_exec_decide(struct mcp_run *r, const struct mcp_exec_what *w,
                      const struct mcp_engine *engine, void *token) {
     _cleanup_arena_ struct arena a = ARENA_INIT(EXEC_ARENA_MAX);
-    struct decide_name names[2 + MCP_EXEC_INTERPRETERS];
+    struct decide_name names[2 + 2 * MCP_EXEC_INTERPRETERS];
     struct decide_verdict v;
     struct str *args = arena_calloc(&a, w->argc + 1, sizeof *args);
     for (size_t i = 1; args != NULL && i < w->argc; i++)
         args[i - 1] = str_of(w->argv[i]);
-    if (decide_refresh(r->m->decide))
+    if (decide_refresh(r->m->decide)) {
+        mcp_notify_rules(r->m);
         log_info("the rules were read again%s",
                  decide_broken(r->m->decide) != NULL ? ": they have an error" : "");
+    }
     struct decide_query q = {.names = names, .cwd = w->cwd};
     if (args != NULL)
         q.n = exec_names(w, args, &a, names);
     q.real = q.n > 1 && !names[1].strict_only ? 1 : 0;
-    if (args == NULL || decide_query(r->m->decide, &q, &a, &v) < 0) {
+    if (args == NULL || q.n == 0 || decide_query(r->m->decide, &q, &a, &v) < 0) {
         engine->answer(token, DECIDE_DENY, STR_LIT("out of memory"));
         return;
     }

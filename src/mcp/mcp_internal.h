@@ -28,7 +28,6 @@
 #define MCP_LISTENERS_MAX 16     /* open subscriptions/listen */
 #define MCP_ID_MAX 4096          /* bytes of an id or progress token as JSON */
 #define MCP_EXECS_MAX 256        /* programs of one command that wait for the user */
-#define MCP_EXEC_INTERPRETERS (2 * INTERCEPT_SCRIPTS_MAX)
 #define MCP_STRINGS_MAX (64u << 20)
 #define MCP_ARGUMENT_MAX (128u << 10) /* bytes of one argument for the kernel, with its NUL */
 #define MCP_CONTROL_FD 19             /* the command's number of the wrapper's socket */
@@ -51,7 +50,8 @@ struct mcp_request {
 struct mcp_engine {
     /* Called once, unless the program was withdrawn. `reason` is for DECIDE_DENY. */
     void (*answer)(void *token, enum decide_action action, struct str reason);
-    /* Whether the caller may be escalated; NULL: yes. Asked only if the rules say so. */
+    /* Whether the program may leave the sandbox at all; asked only where a rule says so. NULL: as
+     * mcp_exec_what says. */
     bool (*may_escalate)(void *token);
 };
 
@@ -98,7 +98,7 @@ struct mcp_run {
     size_t exec_count;
     struct escalate_server *wrapper; /* of the mode wrapper; owned */
     struct intercept *notify;        /* of the mode notify; owned */
-    struct list programs;            /* of it: those that run outside */
+    struct list stubs;               /* of programs that run outside, in the mode notify */
     char state[33];                  /* requestState of a parked call; "": not parked */
     uint8_t digest[32];              /* of name and arguments */
 };
@@ -112,12 +112,12 @@ struct mcp {
     struct proc_host procs;
     struct sandbox_host sandbox;
     struct remains remains;
-    struct pool pool; /* of the mode notify */
-    struct intercept_host *intercept_host;
     struct json_doc doc, state_doc;
     struct buf reply; /* scratch for one message */
     struct mcp_state state;
     struct decide *decide;
+    struct pool pool;                    /* of the mode notify */
+    struct intercept_host *intercept_host; /* NULL: another mode */
     struct audit audit;
     struct passwd_entry passwd;
     char *user_dir; /* $CODEX_HOME; NULL: none */
@@ -195,12 +195,21 @@ void mcp_result_send(struct mcp_run *r);
 
 /* -- mcp_exec.c -- */
 
+#define MCP_EXEC_INTERPRETERS 5 /* of a script, of its interpreter, ... */
+
+/* What a `#!` line starts. */
+struct mcp_exec_interpreter {
+    const char *path; /* as in the line */
+    const char *file; /* symbolic links followed; NULL: as in the line */
+    const char *arg;  /* or NULL */
+};
+
 /* A program about to start below a run. Strings are borrowed. */
 struct mcp_exec_what {
-    const char *file;                           /* as given, absolute */
-    const char *resolved;                       /* symbolic links followed; NULL: as given */
-    const char *const *interpreters;            /* of a script: as in its line, links followed */
-    size_t interpreter_count;                   /* at most MCP_EXEC_INTERPRETERS */
+    const char *file;     /* as given, absolute */
+    const char *resolved; /* symbolic links followed; NULL: as given */
+    const struct mcp_exec_interpreter *interpreters;
+    size_t interpreter_count; /* at most MCP_EXEC_INTERPRETERS */
     const char *memfd;                          /* the name of the memfd it is; or NULL */
     char *const *argv;
     size_t argc;
@@ -238,19 +247,22 @@ void mcp_ask_park(struct mcp_run *r);
 bool mcp_ask_resume(struct mcp *m, const struct mcp_message *msg, const uint8_t digest[32],
                     struct mcp_request *q, uint64_t ms);
 
+/* -- mcp_notify.c -- */
+
+/* Prepares the interception of every exec, for all commands. 0, or -errno with e set. */
+MUST_CHECK int mcp_notify_init(struct mcp *m, struct err *e);
+void mcp_notify_fini(struct mcp *m);
+
+/* That of one command; *start is for its start. 0 or -errno. */
+MUST_CHECK int mcp_notify_new(struct mcp_run *r, struct execfilter_start *start);
+
+/* Ends it: no program below the command starts any more, and what runs outside is killed. */
+void mcp_notify_end(struct mcp_run *r);
+
+/* After the rules have changed. */
+void mcp_notify_rules(struct mcp *m);
+
 /* -- mcp_wrapper.c -- */
 
 /* The interception by a patched Bash. */
 MUST_CHECK int mcp_wrapper_new(struct mcp_run *r, int *fd);
-
-/* -- mcp_notify.c -- */
-
-/* Prepares the interception by the kernel; -errno with e set if it is not possible here. */
-MUST_CHECK int mcp_notify_init(struct mcp *m, struct err *e);
-void mcp_notify_fini(struct mcp *m);
-
-/* For one command; the caller closes start->socket. 0 or -errno. */
-MUST_CHECK int mcp_notify_new(struct mcp_run *r, struct execfilter_start *start);
-
-/* Ends it, with all programs outside. Whatever still runs below the command cannot exec any more. */
-void mcp_notify_end(struct mcp_run *r);

@@ -1,44 +1,43 @@
-/* Interception of every exec by the kernel (src/intercept). */
 #include "mcp/mcp_internal.h"
 
+#include "base/log.h"
 #include "escalate/escalate_run.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-
-#define NOTIFY_NOT_FOUND 127
-#define NOTIFY_CANNOT 126
 
 /* A program that runs outside for a stub. */
 struct notify_program {
-    struct list node; /* in mcp_run.programs */
-    struct escalate_run *run;
+    struct list node; /* in mcp_run.stubs */
     struct intercept_stub *stub;
+    struct escalate_run *run;
 };
 
-/* -- decisions -- */
+/* -- answers -- */
 
 static void notify_answer(void *token, enum decide_action action, struct str reason) {
-    char text[INTERCEPT_REASON_MAX];
-    snprintf(text, sizeof text, "%.*s", (int)MIN(reason.n, sizeof text - 1), reason.p);
-    intercept_answer(token,
-                     action == DECIDE_RUN        ? INTERCEPT_RUN
-                     : action == DECIDE_ESCALATE ? INTERCEPT_ESCALATE
-                                                 : INTERCEPT_DENY,
-                     reason.p == NULL ? NULL : text);
+    _cleanup_free_ char *text = reason.p == NULL ? NULL : str_dup(reason);
+    enum intercept_verdict v = action == DECIDE_RUN        ? INTERCEPT_RUN
+                               : action == DECIDE_ESCALATE ? INTERCEPT_ESCALATE
+                                                           : INTERCEPT_DENY;
+    intercept_answer(token, v, text);
 }
 
 static bool notify_may_escalate(void *token) {
     return intercept_is_by_shell(token);
 }
 
-static const struct mcp_engine notify_engine = {notify_answer, notify_may_escalate};
+static const struct mcp_engine notify_engine = {.answer = notify_answer,
+                                                .may_escalate = notify_may_escalate};
+/* With --escalate-descendants. */
+static const struct mcp_engine notify_engine_all = {.answer = notify_answer};
 
-/* Whether the path leads us to the caller's file. */
-static bool notify_is_ours(const struct intercept_exec *e) {
+/* -- decisions -- */
+
+/* Whether the path leads us to the file that it leads the caller to. */
+static bool notify_sees_same(const struct intercept_exec *e) {
     struct stat st;
     return stat(e->file, &st) == 0 && st.st_dev == e->dev && st.st_ino == e->ino;
 }
@@ -56,26 +55,24 @@ static const char *notify_file(const struct intercept_exec *e, char out[2 * PATH
 static void notify_on_decide(void *owner, struct intercept_ask *ask,
                              const struct intercept_exec *e) {
     struct mcp_run *r = owner;
+    struct mcp_exec_interpreter interpreters[MCP_EXEC_INTERPRETERS];
     char path[2 * PATH_MAX];
-    const char *interpreters[MCP_EXEC_INTERPRETERS];
-    struct mcp_exec_what w = {.file = notify_file(e, path),
-                              .resolved = e->file,
-                              .interpreters = interpreters,
-                              .memfd = e->memfd,
-                              .argv = e->argv,
-                              .argc = e->argc,
-                              .cwd = e->cwd,
-                              .may_escalate = e->memfd == NULL && !e->loaded && notify_is_ours(e)};
-    for (size_t i = 0; i < e->interpreter_count; i++) {
-        interpreters[w.interpreter_count++] = e->interpreters[i].path;
-        interpreters[w.interpreter_count++] = e->interpreters[i].file;
-    }
-    bool restricts = decide_restricts(r->m->decide);
-    intercept_set_check(r->notify, restricts);
-    if (e->memfd != NULL && restricts)
-        intercept_answer(ask, INTERCEPT_DENY, "a program in memory has no file to judge it by");
-    else
-        mcp_exec_decide(r, &w, &notify_engine, ask);
+    size_t n = MIN(e->interpreter_count, (size_t)MCP_EXEC_INTERPRETERS);
+    for (size_t i = 0; i < n; i++)
+        interpreters[i] = (struct mcp_exec_interpreter){
+            e->interpreters[i].path, e->interpreters[i].file, e->interpreters[i].arg};
+    const struct mcp_exec_what w = {.file = notify_file(e, path),
+                                    .resolved = e->file,
+                                    .interpreters = interpreters,
+                                    .interpreter_count = n,
+                                    .memfd = e->memfd,
+                                    .argv = e->argv,
+                                    .argc = e->argc,
+                                    .cwd = e->cwd,
+                                    .may_escalate = !e->loaded && e->memfd == NULL &&
+                                                    notify_sees_same(e)};
+    mcp_exec_decide(r, &w, r->m->o->escalate_descendants ? &notify_engine_all : &notify_engine,
+                    ask);
 }
 
 static void notify_on_withdrawn(void *owner, struct intercept_ask *ask) {
@@ -84,60 +81,72 @@ static void notify_on_withdrawn(void *owner, struct intercept_ask *ask) {
 
 /* -- programs outside -- */
 
+/* As a shell does it for a program that cannot be started. */
+static void notify_fail(struct intercept_stub *stub, int error) {
+    char text[256];
+    snprintf(text, sizeof text, "Error: %s (os error %d)\n", err_os_text(error), error);
+    intercept_stub_end(stub, (error == ENOENT ? 127 : 126) << 8, text);
+}
+
 static void notify_on_ended(void *owner, struct escalate_run *run, int status, int error) {
     struct notify_program *p = owner;
-    char text[256];
     (void)run;
     list_remove(&p->node);
-    if (error == 0) {
+    if (error != 0)
+        notify_fail(p->stub, error);
+    else
         intercept_stub_end(p->stub, status, NULL);
-    } else {
-        snprintf(text, sizeof text, "Error: %s (os error %d)\n", err_os_text(error), error);
-        int code = error == ENOENT ? NOTIFY_NOT_FOUND : NOTIFY_CANNOT;
-        intercept_stub_end(p->stub, code << 8, text);
-    }
     free(p);
 }
 
-static int notify_start(struct mcp_run *r, const struct intercept_escalation *x,
-                        struct notify_program *p) {
-    int fds[INTERCEPT_FDS], numbers[INTERCEPT_FDS];
+static int notify_start(struct mcp_run *r, struct notify_program *p,
+                        const struct intercept_escalation *x) {
+    static char *const nothing[] = {NULL};
+    const struct intercept_exec *e = x->exec;
     struct supervisor_heritage heritage = {
         .umask = x->umask, .ignored = x->ignored, .blocked = x->blocked, .nice = x->nice};
-    memcpy(heritage.limits, x->limits, sizeof x->limits);
-    struct escalate_program program = {.file = x->exec->file,
-                                       .argv = x->exec->argv,
-                                       .envp = x->exec->envp,
-                                       .cwd = x->exec->cwd,
-                                       .fds = fds,
-                                       .numbers = numbers,
-                                       .heritage = &heritage};
+    int fds[INTERCEPT_FDS], numbers[INTERCEPT_FDS];
+    char *argv[] = {(char *)(uintptr_t)e->file, NULL};
+    size_t n = 0;
+    if (!notify_sees_same(e))
+        return -ESTALE;
+    memcpy(heritage.limits, x->limits, sizeof heritage.limits);
     for (int i = 0; i < INTERCEPT_FDS; i++) {
-        if (x->fds[i] < 0)
-            continue;
-        fds[program.fd_count] = x->fds[i];
-        numbers[program.fd_count++] = i;
+        if (x->fds[i] >= 0) {
+            fds[n] = x->fds[i];
+            numbers[n++] = i;
+        }
     }
+    const struct escalate_program program = {.file = e->file,
+                                             .argv = e->argc > 0 ? e->argv : argv,
+                                             .envp = e->envp != NULL ? e->envp : nothing,
+                                             .cwd = e->cwd,
+                                             .fds = fds,
+                                             .numbers = numbers,
+                                             .fd_count = n,
+                                             .heritage = &heritage};
     return escalate_run_start(&r->m->procs, &program, notify_on_ended, p, &p->run);
 }
 
 static void notify_on_escalate(void *owner, struct intercept_escalation *x) {
     struct mcp_run *r = owner;
     struct notify_program *p = calloc(1, sizeof *p);
-    int error = p == NULL ? -ENOMEM : notify_start(r, x, p);
-    if (error < 0) {
-        char text[256];
-        snprintf(text, sizeof text, "Error: %s (os error %d)\n", err_os_text(-error), -error);
-        free(p);
-        intercept_stub_end(x->stub, NOTIFY_CANNOT << 8, text);
+    int error = p == NULL ? -ENOMEM : 0;
+    if (p != NULL) {
+        p->stub = x->stub;
+        error = notify_start(r, p, x);
+    }
+    if (error == 0) {
+        list_append(&r->stubs, &p->node);
         return;
     }
-    p->stub = x->stub;
-    list_append(&r->programs, &p->node);
+    free(p);
+    notify_fail(x->stub, -error);
 }
 
-static struct notify_program *notify_find(struct mcp_run *r, const struct intercept_stub *stub) {
-    list_for_each(n, &r->programs) {
+static struct notify_program *notify_find(const struct mcp_run *r,
+                                          const struct intercept_stub *stub) {
+    list_for_each(n, &r->stubs) {
         struct notify_program *p = list_entry(n, struct notify_program, node);
         if (p->stub == stub)
             return p;
@@ -155,8 +164,8 @@ static void notify_on_lost(void *owner, struct intercept_stub *stub) {
     struct notify_program *p = notify_find(owner, stub);
     if (p == NULL)
         return;
-    escalate_run_kill(p->run);
     list_remove(&p->node);
+    escalate_run_kill(p->run);
     free(p);
 }
 
@@ -168,18 +177,9 @@ static const struct intercept_owner notify_owner = {.decide = notify_on_decide,
 
 /* -- life -- */
 
-int mcp_notify_new(struct mcp_run *r, struct execfilter_start *start) {
-    struct intercept_options o = {
-        .calls = &notify_owner, .owner = r, .check = decide_restricts(r->m->decide)};
-    return intercept_new(r->m->intercept_host, &o, &r->notify, start);
-}
-
-void mcp_notify_end(struct mcp_run *r) {
-    intercept_free(steal_ptr(&r->notify));
-}
-
-static bool notify_waited(void *owner, pid_t pid, int status) {
-    return intercept_host_waited(owner, pid, status);
+static bool notify_on_stranger(void *owner, pid_t pid, int status) {
+    struct mcp *m = owner;
+    return intercept_host_waited(m->intercept_host, pid, status);
 }
 
 int mcp_notify_init(struct mcp *m, struct err *e) {
@@ -187,11 +187,12 @@ int mcp_notify_init(struct mcp *m, struct err *e) {
     if (r < 0)
         return r;
     r = pool_init(&m->pool, &m->loop);
-    m->intercept_host = r < 0 ? NULL : intercept_host_new(&m->loop, &m->pool);
-    if (m->intercept_host == NULL)
-        return err_os(e, ERR_INTERNAL, r < 0 ? -r : ENOMEM);
-    m->procs.children.stranger = notify_waited;
-    m->procs.children.stranger_owner = m->intercept_host;
+    if (r == 0 && (m->intercept_host = intercept_host_new(&m->loop, &m->pool)) == NULL)
+        r = -ENOMEM;
+    if (r < 0)
+        return err_os(e, ERR_INTERNAL, -r);
+    m->procs.children.stranger = notify_on_stranger;
+    m->procs.children.stranger_owner = m;
     return 0;
 }
 
@@ -200,5 +201,35 @@ void mcp_notify_fini(struct mcp *m) {
         return;
     m->procs.children.stranger = NULL;
     intercept_host_free(steal_ptr(&m->intercept_host));
-    (void)pool_fini(&m->pool); /* memory of the process's end */
+    (void)pool_fini(&m->pool); /* a call that hangs keeps its memory until the process ends */
+}
+
+/* What the kernel has loaded matters only where a rule restricts. */
+static bool notify_checks(const struct mcp *m) {
+    return !m->o->trust_loads && decide_restricts(m->decide);
+}
+
+int mcp_notify_new(struct mcp_run *r, struct execfilter_start *start) {
+    const struct intercept_options o = {
+        .calls = &notify_owner, .owner = r, .check = notify_checks(r->m)};
+    return intercept_new(r->m->intercept_host, &o, &r->notify, start);
+}
+
+void mcp_notify_end(struct mcp_run *r) {
+    list_for_each(n, &r->stubs) {
+        struct notify_program *p = list_entry(n, struct notify_program, node);
+        list_remove(&p->node);
+        escalate_run_kill(p->run);
+        free(p);
+    }
+    if (r->notify != NULL)
+        intercept_free(steal_ptr(&r->notify));
+}
+
+void mcp_notify_rules(struct mcp *m) {
+    list_for_each(n, &m->runs) {
+        struct mcp_run *r = list_entry(n, struct mcp_run, node);
+        if (r->notify != NULL)
+            intercept_set_check(r->notify, notify_checks(m));
+    }
 }

@@ -26,6 +26,9 @@ static const char options_help[] =
     "      --escalate-descendants\n"
     "          Let `allow` rules also take programs out of the sandbox that the shell did not start\n"
     "          itself\n"
+    "      --no-load-check\n"
+    "          Do not compare what the kernel has loaded with what was decided: faster where a rule\n"
+    "          forbids or asks, and open to a program that changes its path meanwhile\n"
     "      --compat\n"
     "          Behave as codex-exec-mcp-server 0.97.0\n"
     "      --audit-log <FILE>\n"
@@ -122,6 +125,8 @@ static bool options_flag(struct options_reader *r) {
         return r->o->compat = true;
     if (!r->old && strcmp(word, "--escalate-descendants") == 0)
         return r->o->escalate_descendants = true;
+    if (!r->old && strcmp(word, "--no-load-check") == 0)
+        return r->o->trust_loads = true;
     return false;
 }
 

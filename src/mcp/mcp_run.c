@@ -17,6 +17,13 @@ static void run_finish(struct mcp_run *r);
 
 /* -- memory -- */
 
+/* No program below the command starts any more, and none runs outside. */
+static void run_end_interception(struct mcp_run *r) {
+    mcp_ask_withdraw_all(r);
+    escalate_server_free(steal_ptr(&r->wrapper));
+    mcp_notify_end(r);
+}
+
 static void run_free(struct mcp_run *r) {
     struct mcp *m = r->m;
     struct loop_timer *timers[] = {&r->timeout, &r->yield, &r->drain, &r->progress, &r->park};
@@ -24,9 +31,7 @@ static void run_free(struct mcp_run *r) {
         loop_timer_del(&m->loop, timers[i]);
     loop_task_del(&r->free_task);
     loop_task_del(&r->ask_task);
-    mcp_ask_withdraw_all(r);
-    escalate_server_free(steal_ptr(&r->wrapper));
-    mcp_notify_end(r);
+    run_end_interception(r);
     mcp_send_free(steal_ptr(&r->request));
     proc_fini(&r->proc);
     remains_take(&m->remains, steal_ptr(&r->placeholders));
@@ -80,16 +85,10 @@ static void run_on_yield(struct loop_timer *t) {
         mcp_result_send(r);
 }
 
-static void run_end_wrapper(struct mcp_run *r) {
-    mcp_ask_withdraw_all(r);
-    escalate_server_free(steal_ptr(&r->wrapper));
-    mcp_notify_end(r);
-}
-
 static void run_on_timeout(struct loop_timer *t) {
     struct mcp_run *r = container_of(t, struct mcp_run, timeout);
     r->timed_out = true;
-    run_end_wrapper(r);
+    run_end_interception(r);
     proc_terminate(&r->proc, MCP_GRACE_MS);
 }
 
@@ -169,7 +168,7 @@ static void run_on_room(struct proc *p) {
 
 static void run_on_gone(struct proc *p) {
     struct mcp_run *r = container_of(p, struct mcp_run, proc);
-    run_end_wrapper(r);
+    run_end_interception(r);
     remains_take(&r->m->remains, steal_ptr(&r->placeholders));
     if (r->exited)
         run_finish(r);
@@ -229,7 +228,7 @@ struct run_start {
     struct child_spec spec;
     struct supervisor_given given[LAUNCH_GIVEN];
     int script, socket; /* owned */
-    struct execfilter_start intercept;
+    struct execfilter_start filter;
     struct sandbox_launch launch;
 };
 
@@ -377,8 +376,8 @@ static int run_build(struct mcp_run *r, struct run_start *s, struct err *e) {
         s->given[s->spec.given_count++] = (struct supervisor_given){s->socket, MCP_CONTROL_FD};
     }
     if (x == 0 && r->m->intercept == MCP_INTERCEPT_NOTIFY) {
-        x = mcp_notify_new(r, &s->intercept);
-        s->spec.intercept = &s->intercept;
+        x = mcp_notify_new(r, &s->filter);
+        s->spec.intercept = &s->filter;
     }
     return x < 0 ? err_os(e, ERR_INTERNAL, -x) : run_confine(r, s, e);
 }
@@ -413,7 +412,7 @@ static struct mcp_run *run_new(struct mcp *m, const struct mcp_tools_args *args)
     bool forever = args->has_yield && !args->has_timeout;
     r->left = forever ? UINT64_MAX : loop_ms(args->timeout_ms);
     list_init(&r->execs);
-    list_init(&r->programs);
+    list_init(&r->stubs);
     mcp_ask_init(r);
     mcp_output_init(&r->out, args->max_output, m->o->compat);
     mcp_output_init(&r->err, m->o->compat ? MCP_OUTPUT_MAX : 0, true);
@@ -453,7 +452,7 @@ int mcp_run_start(struct mcp *m, const struct mcp_tools_args *args, const struct
                           .state = state,
                           .script = -1,
                           .socket = -1,
-                          .intercept = {.socket = -1},
+                          .filter = {.socket = -1},
                           .launch = SANDBOX_LAUNCH_INIT,
                           .spec = {.tty = args->tty,
                                    .pipe_stdin = args->has_yield,
@@ -463,7 +462,7 @@ int mcp_run_start(struct mcp *m, const struct mcp_tools_args *args, const struct
     int x = run_launch(r, &s, e);
     util_close_fd(&s.script);
     util_close_fd(&s.socket);
-    util_close_fd(&s.intercept.socket);
+    util_close_fd(&s.filter.socket);
     sandbox_host_launch_fini(&s.launch);
     if (x < 0) {
         r->reported = true;
@@ -516,7 +515,7 @@ void mcp_run_resume(struct mcp_run *r, struct mcp_request *q, uint64_t ms) {
 
 void mcp_run_cancel(struct mcp_run *r) {
     mcp_send_free(mcp_run_take_request(r));
-    run_end_wrapper(r);
+    run_end_interception(r);
     r->reported = true;
     r->ended = true;
     r->state[0] = '\0';

@@ -64,7 +64,6 @@ static void wrapper_on_decide(void *owner, struct escalate_session *s,
                               const struct escalate_request *q, const struct escalate_peer *peer) {
     struct mcp_run *r = owner;
     char file[PATH_MAX], resolved[PATH_MAX], line[PATH_MAX], line_file[PATH_MAX];
-    const char *interpreters[2] = {line, line};
     bool compat = r->m->o->compat;
     if (!wrapper_file(q, file)) {
         escalate_server_answer(s, ESCALATE_DENY, STR_LIT("the path is too long"));
@@ -72,17 +71,18 @@ static void wrapper_on_decide(void *owner, struct escalate_session *s,
     }
     bool found = realpath(file, resolved) != NULL;
     bool script = !compat && found && wrapper_interpreter(resolved, line);
+    struct mcp_exec_interpreter interpreter = {.path = line};
+    if (script && realpath(line, line_file) != NULL)
+        interpreter.file = line_file;
     struct mcp_exec_what w = {
         .file = file,
         .resolved = found && !compat ? resolved : NULL,
-        .interpreters = interpreters,
-        .interpreter_count = script ? 2 : 0,
+        .interpreters = &interpreter,
+        .interpreter_count = script ? 1 : 0,
         .argv = q->argv,
         .argc = q->argc,
         .cwd = q->workdir,
         .may_escalate = !q->lossy && (compat || (found && wrapper_sees_same(r, peer, file)))};
-    if (script && realpath(line, line_file) != NULL)
-        interpreters[1] = line_file;
     mcp_exec_decide(r, &w, &wrapper_engine, s);
 }
 
