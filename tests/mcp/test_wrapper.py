@@ -1,4 +1,4 @@
-"""Interception by a patched Bash: decisions, prompts, escalation; old and new programs mixed."""
+"""Interception in both modes: decisions, prompts, escalation; old and new programs mixed."""
 
 import json
 import os
@@ -33,14 +33,27 @@ def links(tmp_path):
     return made
 
 
-@pytest.fixture
-def bash(start, old, links):
-    """bash(**hello): a server in the mode wrapper, with our wrapper."""
-    def made(*options, rules=RULES, **hello):
-        server = start("--bash", old.bash, "--execve", links / OLD_WRAPPER, *options, rules=rules)
-        server.hello(**hello)
+def in_mode(start, mode, old, links):
+    def made(*options, rules=RULES, hello=True, **more):
+        patched = ["--bash", old.bash, "--execve", links / OLD_WRAPPER] if mode == "wrapper" else []
+        server = start("--intercept", mode, *patched, *options, rules=rules)
+        if hello:
+            server.hello(**more)
         return server
     return made
+
+
+@pytest.fixture(params=["wrapper", "notify"])
+def bash(request, start, links):
+    """bash(**hello): a server that intercepts, in each of the modes."""
+    old = request.getfixturevalue("old") if request.param == "wrapper" else None
+    return in_mode(start, request.param, old, links)
+
+
+@pytest.fixture
+def patched(start, old, links):
+    """As bash(), in the mode wrapper alone."""
+    return in_mode(start, "wrapper", old, links)
 
 
 SECCOMP = "grep Seccomp: /proc/self/status"
@@ -191,8 +204,8 @@ def modern_call(server, command, **more):
         "command": command, "login": False, "workdir": "/tmp"}, **more})
 
 
-def test_prompts_without_a_handshake(start, old, links, tmp_path):
-    server = start("--bash", old.bash, "--execve", links / OLD_WRAPPER, rules=RULES)
+def test_prompts_without_a_handshake(bash, tmp_path):
+    server = bash(hello=False)
     command = f"touch {tmp_path}/one; echo $?; touch {tmp_path}/two; echo $?"
     first = server.answer(modern_call(server, command))["result"]
     assert first["resultType"] == "input_required"
@@ -334,13 +347,13 @@ def q(file, *argv, **more):
     ("ask(q('/bin/sh', 'sh', '-c', 'exit 3'), [99])", "EOF"),
     ("ask(q('/nonexistent/sh', 'sh'))", "{'action': 'Run'}"),
     ("[sock.send(b'x') for _ in range(3)] and ask(q('/bin/true'))", "{'action': 'Run'}")])
-def test_a_program_that_speaks_the_protocol_itself(bash, tmp_path, code, output):
+def test_a_program_that_speaks_the_protocol_itself(patched, tmp_path, code, output):
     script = tmp_path / "raw.py"
     script.write_text(RAW + f"print({code})\n")
-    assert bash().run(f"/usr/bin/python3 {script}")["output"] == output + "\n"
+    assert patched().run(f"/usr/bin/python3 {script}")["output"] == output + "\n"
 
 
-def test_peers_that_say_nothing_leave_room_for_others(bash, tmp_path):
+def test_peers_that_say_nothing_leave_room_for_others(patched, tmp_path):
     script = tmp_path / "silent.py"
     script.write_text(RAW + """
 held = []
@@ -350,7 +363,7 @@ for _ in range(60):
     held.append(a)
 print(ask(q("/bin/true")))
 """)
-    server = bash()
+    server = patched()
     assert server.run(f"/usr/bin/python3 {script}; uname")["output"] == (
         "{'action': 'Run'}\nLinux\n")
 
