@@ -80,8 +80,7 @@ static int look_mode(const struct stat *st) {
     return (st->st_mode & 0111) == 0 ? -EACCES : 0;
 }
 
-/* A `#!` line, as the kernel reads it. False: there is no interpreter. */
-static bool look_line(char line[INTERCEPT_LINE_MAX + 1], size_t n, char **name, char **arg) {
+bool intercept_look_line(char line[INTERCEPT_LINE_MAX + 1], size_t n, char **name, char **arg) {
     line[n] = '\0';
     char *end = memchr(line, '\n', n);
     if (end == NULL && n < INTERCEPT_LINE_MAX)
@@ -118,7 +117,7 @@ struct look_at {
 /* Opens the interpreter of the line and notes it. */
 static int look_interpreter(struct intercept_look *l, struct look_at *at) {
     char *name, *arg;
-    if (!look_line(at->line, (size_t)at->got, &name, &arg))
+    if (!intercept_look_line(at->line, (size_t)at->got, &name, &arg))
         return -ENOEXEC;
     if (l->interpreter_count == INTERCEPT_SCRIPTS_MAX)
         return -ELOOP;

@@ -45,5 +45,11 @@ struct intercept_look {
  */
 MUST_CHECK int intercept_look(struct intercept_look *l, bool cached);
 
+/*
+ * Takes a `#!` line of `n` bytes apart, as the kernel does: changes it, and points into it. *arg is
+ * NULL if there is none. False: there is no interpreter, or its name may be cut.
+ */
+bool intercept_look_line(char line[INTERCEPT_LINE_MAX + 1], size_t n, char **name, char **arg);
+
 /* Device and inode of a process's program. 0 or -errno. */
 MUST_CHECK int intercept_look_program(pid_t pid, uint64_t *dev, uint64_t *ino);
