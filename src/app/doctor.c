@@ -2,8 +2,6 @@
 
 #include "app/doctor_internal.h"
 
-#include "intercept/intercept.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -237,8 +235,6 @@ static void doctor_print_host(const struct doctor *d, FILE *out) {
                          : "none");
     fprintf(out, "  %-46s %s\n", "parts of /proc hidden", f->proc_hidden ? "yes" : "no");
     fprintf(out, "  %-46s %s\n", "cgroup delegated", f->delegated ? "yes" : "no");
-    fprintf(out, "  %-46s %s\n", "interception of execs (mcp --intercept notify)",
-            d->interception[0] == '\0' ? "works" : d->interception);
     const char *name;
     for (size_t i = 0; (name = backend_setting(i)) != NULL; i++) {
         backend_setting_value(name, value, sizeof value);
@@ -265,12 +261,6 @@ static void doctor_print(const struct doctor *d, FILE *out) {
                                        : "Starts that ask for a sandbox are refused.");
 }
 
-static void doctor_try_interception(struct doctor *d) {
-    _cleanup_err_ struct err e = ERR_INIT;
-    if (intercept_probe(&e) < 0)
-        snprintf(d->interception, sizeof d->interception, "%s", err_msg(&e));
-}
-
 int doctor_run(bool json, FILE *out) {
     struct sandbox_host h;
     static struct doctor d;
@@ -283,7 +273,6 @@ int doctor_run(bool json, FILE *out) {
         d.self = 0;
     }
     sandbox_host_fini(&h);
-    doctor_try_interception(&d);
     if (json)
         doctor_json_print(&d, out);
     else

@@ -21,7 +21,6 @@ struct doctor {
     struct backend_try trials[DOCTOR_POLICIES][LAUNCH_BACKENDS];
     int used[DOCTOR_POLICIES]; /* the backend that the server would use; -1: refused */
     unsigned causes;           /* bits of enum cause_kind */
-    char interception[512]; /* why execs cannot be intercepted (intercept_probe()); "": they can */
     enum doctor_status status;
 };
 
