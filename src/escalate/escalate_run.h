@@ -1,9 +1,9 @@
 #pragma once
 /*
  * Runs a program outside the sandbox for a process inside: with that process's descriptors, working
- * directory, environment, argv[0], umask and, where they are known, its ignored and blocked signals,
- * its nice value and its limits. It is the leader of a session of its own, below a supervisor, so
- * that all of it can be ended.
+ * directory, environment, argv[0], umask and, where they are known, its ignored and blocked
+ * signals, its nice value and its limits. It is the leader of a session of its own, below a
+ * supervisor, so that all of it can be ended.
  *
  * Of the environment it does not get what changes how programs are loaded or shells start: LD_*,
  * GLIBC_TUNABLES, BASH_ENV, ENV, and the variables of the wrapper.

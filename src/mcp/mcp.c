@@ -23,9 +23,9 @@
 
 #define MCP_INSTRUCTIONS_COMPAT                                                                    \
     "This server provides a tool to execute shell commands and return their output."
-#define MCP_INSTRUCTIONS                                                                            \
-    "Run shell commands with the tool shell. They run in a sandbox; some programs need the user's " \
-    "approval or are denied by rules, and a denied program prints `Execution denied`."
+#define MCP_INSTRUCTIONS                                                                           \
+    "Run shell commands with the tool shell. They run in a sandbox; some programs need the "       \
+    "user's approval or are denied by rules, and a denied program prints `Execution denied`."
 
 #define MCP_CAPABILITIES_COMPAT                                                                    \
     "{\"experimental\":{\"codex/sandbox-state\":{\"version\":\"1.0.0\"}},\"tools\":{}}"
@@ -141,10 +141,8 @@ static void mcp_tools_list(struct mcp *m, struct str id, bool modern) {
         r = buf_putz(&b, ",\"ttlMs\":3600000,\"cacheScope\":\"private\"");
     if (r == 0)
         r = buf_putz(&b, "}");
-    if (r == 0 && buf_putc(&b, '\0') == 0) {
-        b.len--;
+    if (r == 0)
         mcp_send_result(m, id, modern, buf_str(&b));
-    }
 }
 
 static void mcp_update_state(struct mcp *m, const struct mcp_message *msg, struct str id) {
@@ -420,9 +418,9 @@ static int mcp_choose_notify(struct mcp *m) {
 static int mcp_choose(struct mcp *m) {
     m->intercept = m->o->intercept;
     if (m->o->compat && m->intercept == MCP_INTERCEPT_WRAPPER && m->o->bash == NULL) {
-        fputs(
-            "Error: CODEX_BASH_PATH must be set\n\nCaused by:\n    environment variable not found\n",
-            stderr);
+        fputs("Error: CODEX_BASH_PATH must be set\n\n"
+              "Caused by:\n    environment variable not found\n",
+              stderr);
         return 2;
     }
     if (m->intercept == MCP_INTERCEPT_AUTO)

@@ -124,9 +124,8 @@ void mcp_ask_park(struct mcp_run *r) {
     randombytes_buf(bytes, sizeof bytes);
     sodium_bin2hex(r->state, sizeof r->state, bytes, sizeof bytes);
     struct mcp_request *q = mcp_run_take_request(r);
-    if (ask_put_inputs(r, &b) == 0 && buf_putc(&b, '\0') == 0 &&
+    if (ask_put_inputs(r, &b) == 0 &&
         loop_timer_set(&r->m->loop, &r->park, MCP_PARK_MS * LOOP_MS) == 0) {
-        b.len--;
         mcp_send_result(r->m, buf_str(&q->id), true, buf_str(&b));
     } else {
         mcp_send_error(r->m, buf_str(&q->id), ERR_INTERNAL, STR_LIT("out of memory"),

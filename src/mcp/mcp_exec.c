@@ -141,10 +141,10 @@ static void exec_log(struct mcp_run *r, const struct mcp_exec_what *w,
 static void exec_limit(const struct mcp_run *r, const struct mcp_exec_what *w,
                        const struct mcp_engine *engine, void *token, struct decide_verdict *v) {
     const char *file = w->resolved != NULL ? w->resolved : w->file;
-    bool outside = v->action == DECIDE_ESCALATE ||
-                   (v->action == DECIDE_ASK && v->accepted == DECIDE_ESCALATE);
-    bool may = w->may_escalate && (!outside || engine->may_escalate == NULL ||
-                                   engine->may_escalate(token));
+    bool outside =
+        v->action == DECIDE_ESCALATE || (v->action == DECIDE_ASK && v->accepted == DECIDE_ESCALATE);
+    bool may = w->may_escalate &&
+               (!outside || engine->may_escalate == NULL || engine->may_escalate(token));
     bool doubtful = outside && !r->m->o->compat && !v->by_path && exec_is_writable(r, file);
     if (!may || doubtful) {
         if (v->action == DECIDE_ESCALATE)

@@ -116,7 +116,7 @@ struct mcp {
     struct buf reply; /* scratch for one message */
     struct mcp_state state;
     struct decide *decide;
-    struct pool pool;                    /* of the mode notify */
+    struct pool pool;                      /* of the mode notify */
     struct intercept_host *intercept_host; /* NULL: another mode */
     struct audit audit;
     struct passwd_entry passwd;
@@ -175,7 +175,7 @@ void mcp_run_wait(struct mcp_run *r, struct mcp_request *q, uint64_t ms);
 /* Stops (+1) or continues (-1) the clock of the timeout. */
 void mcp_run_clock(struct mcp_run *r, int change);
 
-/* A request goes on with a parked call; it waits at most `ms` (UINT64_MAX: until the end). Takes the
+/* A request goes on with a parked call; waits at most `ms` (UINT64_MAX: until the end). Takes the
  * request over. */
 void mcp_run_resume(struct mcp_run *r, struct mcp_request *q, uint64_t ms);
 
@@ -210,7 +210,7 @@ struct mcp_exec_what {
     const char *resolved; /* symbolic links followed; NULL: as given */
     const struct mcp_exec_interpreter *interpreters;
     size_t interpreter_count; /* at most MCP_EXEC_INTERPRETERS */
-    const char *memfd;                          /* the name of the memfd it is; or NULL */
+    const char *memfd;        /* the name of the memfd it is; or NULL */
     char *const *argv;
     size_t argc;
     const char *cwd;

@@ -69,8 +69,8 @@ static void notify_on_decide(void *owner, struct intercept_ask *ask,
                                     .argv = e->argv,
                                     .argc = e->argc,
                                     .cwd = e->cwd,
-                                    .may_escalate = !e->loaded && e->memfd == NULL &&
-                                                    notify_sees_same(e)};
+                                    .may_escalate =
+                                        !e->loaded && e->memfd == NULL && notify_sees_same(e)};
     mcp_exec_decide(r, &w, r->m->o->escalate_descendants ? &notify_engine_all : &notify_engine,
                     ask);
 }

@@ -21,7 +21,7 @@ struct mcp_options {
     bool whole_paths;   /* --preserve-program-paths */
     bool compat;
     bool escalate_descendants;
-    bool trust_loads; /* do not compare what the kernel has loaded with what was decided */
+    bool trust_loads;       /* do not compare what the kernel has loaded with what was decided */
     const char *audit_log;  /* NULL: none */
     const char *system_dir; /* of the operator's files */
     enum log_level log_level;

@@ -117,9 +117,8 @@ static bool result_answer(struct mcp_run *r, const struct mcp_request *q, struct
                           uint64_t omitted) {
     _cleanup_buf_ struct buf document = BUF_INIT(RESULT_JSON_MAX), b = BUF_INIT(RESULT_JSON_MAX);
     if (result_document(r, output, omitted, &document) < 0 ||
-        result_wrap(buf_str(&document), r->m->o->compat, &b) < 0 || buf_putc(&b, '\0') < 0)
+        result_wrap(buf_str(&document), r->m->o->compat, &b) < 0)
         return false;
-    b.len--;
     mcp_send_result(r->m, buf_str(&q->id), q->modern, buf_str(&b));
     return true;
 }

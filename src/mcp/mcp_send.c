@@ -3,9 +3,10 @@
 #include "base/log.h"
 #include "json/jsonw.h"
 
-#define SEND_SERVER_INFO                                                                                             \
-    "\"_meta\":{\"io.modelcontextprotocol/serverInfo\":{\"name\":\"exec-server\",\"version\":\"" EXEC_SERVER_VERSION \
-    "\"}}"
+/* A member of every result of 2026-07-28. */
+static const char send_server_info[] = "\"_meta\":{\"io.modelcontextprotocol/serverInfo\":"
+                                       "{\"name\":\"exec-server\",\"version\":"
+                                       "\"" EXEC_SERVER_VERSION "\"}}";
 
 static void send_out(struct mcp *m, int r) {
     if (r < 0)
@@ -19,9 +20,9 @@ static void send_out(struct mcp *m, int r) {
 
 /* The object with the members of 2026-07-28 before its own. */
 static int send_modern(struct buf *b, struct str object) {
-    int r = strstr(object.p, "\"resultType\"") == NULL
-                ? buf_putz(b, "{\"resultType\":\"complete\"," SEND_SERVER_INFO)
-                : buf_putz(b, "{" SEND_SERVER_INFO);
+    static const char other[] = "{\"resultType\"";
+    bool complete = object.n < sizeof other || memcmp(object.p, other, sizeof other - 1) != 0;
+    int r = buf_putf(b, "{%s%s", complete ? "\"resultType\":\"complete\"," : "", send_server_info);
     str_take(&object, 1);
     if (r == 0 && object.n > 1)
         r = buf_putc(b, ',');

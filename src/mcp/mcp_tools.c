@@ -11,62 +11,76 @@
 /* -- definitions -- */
 
 static const char tools_compat[] =
-    "[{\"name\":\"shell\",\"description\":\"Runs a shell command and returns its output. You MUST "
-    "provide the workdir as an absolute path.\",\"inputSchema\":{\"$schema\":"
-    "\"https://json-schema.org/draft/2020-12/schema\",\"title\":\"ExecParams\",\"type\":\"object\","
-    "\"properties\":{\"command\":{\"description\":\"The bash string to execute.\",\"type\":"
-    "\"string\"},\"workdir\":{\"description\":\"The working directory to execute the command in. "
-    "Must be an absolute path.\",\"type\":\"string\"},\"timeout_ms\":{\"description\":\"The timeout "
-    "for the command in milliseconds.\",\"type\":\"integer\",\"format\":\"uint64\",\"minimum\":0,"
-    "\"nullable\":true},\"login\":{\"description\":\"Launch Bash with -lc instead of -c: defaults "
-    "to true.\",\"type\":\"boolean\",\"nullable\":true}},\"required\":[\"command\",\"workdir\"]}}]";
+    "[{\"name\":\"shell\",\"description\":\"Runs a shell command and returns its output. You "
+    "MUST provide the workdir as an absolute path.\","
+    "\"inputSchema\":{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\","
+    "\"title\":\"ExecParams\",\"type\":\"object\","
+    "\"properties\":{\"command\":{\"description\":\"The bash string to execute.\","
+    "\"type\":\"string\"},\"workdir\":{\"description\":\"The working directory to execute "
+    "the command in. Must be an absolute path.\",\"type\":\"string\"},"
+    "\"timeout_ms\":{\"description\":\"The timeout for the command in milliseconds.\","
+    "\"type\":\"integer\",\"format\":\"uint64\",\"minimum\":0,\"nullable\":true},"
+    "\"login\":{\"description\":\"Launch Bash with -lc instead of -c: defaults to true.\","
+    "\"type\":\"boolean\",\"nullable\":true}},\"required\":[\"command\",\"workdir\"]}}]";
 
-#define TOOLS_ANNOTATIONS(title)                                                                   \
-    "\"annotations\":{\"title\":\"" title "\",\"readOnlyHint\":false,\"destructiveHint\":true,"    \
-    "\"idempotentHint\":false,\"openWorldHint\":true}"
+static const char tools_shell[] =
+    "[{\"name\":\"shell\",\"description\":\"Runs a shell command and returns its output, "
+    "stdout and stderr in the order of arrival. The command runs in a sandbox; rules decide "
+    "which programs may run outside of it, need the user's approval, or are denied. With "
+    "yield_time_ms a command that is still running then answers with a session_id, and "
+    "write_stdin goes on with it.\",\"inputSchema\":{\"type\":\"object\","
+    "\"properties\":{\"command\":{\"type\":\"string\",\"description\":\"The script for the "
+    "shell.\"},\"workdir\":{\"type\":[\"string\",\"null\"],\"description\":\"Working "
+    "directory, an absolute path; the workspace by default.\"},"
+    "\"timeout_ms\":{\"type\":[\"integer\",\"null\"],\"minimum\":0,\"description\":\"The "
+    "command is ended after this time: 10000 by default, never with yield_time_ms.\"},"
+    "\"login\":{\"type\":[\"boolean\",\"null\"],\"description\":\"Whether the shell is a "
+    "login shell: true by default.\"},\"yield_time_ms\":{\"type\":[\"integer\",\"null\"],"
+    "\"minimum\":0,\"description\":\"Answer after this time at the latest; the command runs "
+    "on.\"},\"tty\":{\"type\":[\"boolean\",\"null\"],\"description\":\"Whether to run it on "
+    "a terminal: false by default.\"},\"max_output_bytes\":{\"type\":[\"integer\",\"null\"],"
+    "\"minimum\":1,\"maximum\":1048576,\"description\":\"Longer output loses its middle: "
+    "65536 by default.\"}},\"required\":[\"command\"]},";
 
-#define TOOLS_OUTPUT_SCHEMA                                                                          \
-    "\"outputSchema\":{\"type\":\"object\",\"properties\":{\"exit_code\":{\"type\":[\"integer\","    \
-    "\"null\"]},\"output\":{\"type\":\"string\"},\"duration\":{\"type\":\"object\",\"properties\":{" \
-    "\"secs\":{\"type\":\"integer\"},\"nanos\":{\"type\":\"integer\"}},\"required\":[\"secs\","      \
-    "\"nanos\"]},\"timed_out\":{\"type\":\"boolean\"},\"signal\":{\"type\":\"string\"},"             \
-    "\"omitted_bytes\":{\"type\":\"integer\"},\"session_id\":{\"type\":\"integer\"}},\"required\":[" \
-    "\"exit_code\",\"output\",\"duration\",\"timed_out\"]}"
+static const char tools_stdin[] =
+    "{\"name\":\"write_stdin\",\"description\":\"Writes to a running command of the tool "
+    "shell, or sends it a signal; answers with its new output.\","
+    "\"inputSchema\":{\"type\":\"object\",\"properties\":{\"session_id\":{\"type\":\"integer"
+    "\",\"description\":\"As answered by shell.\"},\"chars\":{\"type\":[\"string\",\"null\"],"
+    "\"description\":\"What to write; nothing by default, which only waits. The character "
+    "U+0004 alone ends the input.\"},\"yield_time_ms\":{\"type\":[\"integer\",\"null\"],"
+    "\"minimum\":0,\"description\":\"How long to wait for output or the end: 1000 by "
+    "default.\"},\"signal\":{\"type\":[\"string\",\"null\"],\"enum\":[\"INT\",\"TERM\","
+    "\"KILL\",null]}},\"required\":[\"session_id\"]},";
 
-static const char tools_ours[] =
-    "[{\"name\":\"shell\",\"description\":\"Runs a shell command and returns its output, stdout and "
-    "stderr in the order of arrival. The command runs in a sandbox; rules decide which programs may "
-    "run outside of it, need the user's approval, or are denied. With yield_time_ms a command that "
-    "is still running then answers with a session_id, and write_stdin goes on with it.\","
-    "\"inputSchema\":{\"type\":\"object\",\"properties\":{"
-    "\"command\":{\"type\":\"string\",\"description\":\"The script for the shell.\"},"
-    "\"workdir\":{\"type\":[\"string\",\"null\"],\"description\":\"Working directory, an absolute "
-    "path; the workspace by default.\"},"
-    "\"timeout_ms\":{\"type\":[\"integer\",\"null\"],\"minimum\":0,\"description\":\"The command is "
-    "ended after this time: 10000 by default, never with yield_time_ms.\"},"
-    "\"login\":{\"type\":[\"boolean\",\"null\"],\"description\":\"Whether the shell is a login "
-    "shell: true by default.\"},"
-    "\"yield_time_ms\":{\"type\":[\"integer\",\"null\"],\"minimum\":0,\"description\":\"Answer after "
-    "this time at the latest; the command runs on.\"},"
-    "\"tty\":{\"type\":[\"boolean\",\"null\"],\"description\":\"Whether to run it on a terminal: "
-    "false by default.\"},"
-    "\"max_output_bytes\":{\"type\":[\"integer\",\"null\"],\"minimum\":1,\"maximum\":1048576,"
-    "\"description\":\"Longer output loses its middle: 65536 by default.\"}},"
-    "\"required\":[\"command\"]}," TOOLS_OUTPUT_SCHEMA "," TOOLS_ANNOTATIONS(
-        "Run a shell command") "},{\"name\":\"write_stdin\",\"description\":\"Writes to a running command of the tool shell, or "
-                               "sends it a signal; answers with its new output.\",\"inputSchema\":{\"type\":\"object\","
-                               "\"properties\":{"
-                               "\"session_id\":{\"type\":\"integer\",\"description\":\"As answered by shell.\"},"
-                               "\"chars\":{\"type\":[\"string\",\"null\"],\"description\":\"What to write; nothing by default, "
-                               "which only waits. The character U+0004 alone ends the input.\"},"
-                               "\"yield_time_ms\":{\"type\":[\"integer\",\"null\"],\"minimum\":0,\"description\":\"How long to "
-                               "wait for output or the end: 1000 by default.\"},"
-                               "\"signal\":{\"type\":[\"string\",\"null\"],\"enum\":[\"INT\",\"TERM\",\"KILL\",null]}},"
-                               "\"required\":[\"session_id\"]}," TOOLS_OUTPUT_SCHEMA
-                               "," TOOLS_ANNOTATIONS("Write to a running command") "}]";
+/* What both tools have. */
+static const char tools_schema[] =
+    "\"outputSchema\":{\"type\":\"object\",\"properties\":{\"exit_code\":{\"type\":[\"integer"
+    "\",\"null\"]},\"output\":{\"type\":\"string\"},\"duration\":{\"type\":\"object\","
+    "\"properties\":{\"secs\":{\"type\":\"integer\"},\"nanos\":{\"type\":\"integer\"}},"
+    "\"required\":[\"secs\",\"nanos\"]},\"timed_out\":{\"type\":\"boolean\"},"
+    "\"signal\":{\"type\":\"string\"},\"omitted_bytes\":{\"type\":\"integer\"},"
+    "\"session_id\":{\"type\":\"integer\"}},\"required\":[\"exit_code\",\"output\","
+    "\"duration\",\"timed_out\"]},";
+
+static const char tools_hints[] =
+    "\"readOnlyHint\":false,\"destructiveHint\":true,\"idempotentHint\":false,"
+    "\"openWorldHint\":true}}";
+
+static int tools_put_one(struct buf *b, const char *head, const char *title) {
+    int r = buf_putf(b, "%s%s\"annotations\":{\"title\":\"%s\",", head, tools_schema, title);
+    return r < 0 ? r : buf_putz(b, tools_hints);
+}
 
 int mcp_tools_put(struct buf *b, bool compat) {
-    return buf_putz(b, compat ? tools_compat : tools_ours);
+    if (compat)
+        return buf_putz(b, tools_compat);
+    int r = tools_put_one(b, tools_shell, "Run a shell command");
+    if (r == 0)
+        r = buf_putc(b, ',');
+    if (r == 0)
+        r = tools_put_one(b, tools_stdin, "Write to a running command");
+    return r < 0 ? r : buf_putc(b, ']');
 }
 
 int mcp_tools_find(struct str name, bool compat) {

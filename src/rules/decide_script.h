@@ -1,5 +1,5 @@
 #pragma once
-/* Finds the simple commands in the text of a shell script, without running or expanding anything. */
+/* Finds the simple commands in the text of a shell script; runs and expands nothing. */
 
 #include "base/arena.h"
 #include "base/str.h"

@@ -21,8 +21,8 @@
  * The launcher sends one packet, a struct launch_report: the command runs (its exec has
  * succeeded), or why it does not. In its own pid namespace a second packet may follow, a struct
  * launch_outcome: the command has ended, nothing it started lives, and its placeholder
- * directories are gone; with launch_request.linger, that the command alone has ended. The server sends packets of signal numbers, a byte each, for the
- * command's process group.
+ * directories are gone; with launch_request.linger only that the command has ended. The server
+ * sends packets of signal numbers, a byte each, for the command's process group.
  *
  * For a port of the proxy the launcher sends a packet over descriptor 6: the port (uint16_t), and
  * with it a listener inside the sandbox.
