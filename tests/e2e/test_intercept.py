@@ -36,14 +36,15 @@ _start: mov %esp,%ebp
 
 
 class Place:
-    """A directory with a program `evil` that exits with MARK, and the driver."""
+    """A directory with the programs, and the driver."""
 
-    def __init__(self, path):
+    def __init__(self, path, programs):
         self.path = path
         self.log = path / "log"
         self.evil = path / "evil"
-        (path / "evil.c").write_text("int main(void) { return %d; }\n" % MARK)
-        subprocess.run(["cc", "-static", "-o", self.evil, path / "evil.c"], check=True)
+        self.good = path / "good"
+        for program in programs.iterdir():
+            shutil.copy(program, path)
 
     def argv(self, options, command):
         return [DRIVER, "--log", self.log, *options, "--", *command]
@@ -72,9 +73,21 @@ class Place:
         return [e for e in self.events() if e.get("event") == event]
 
 
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """Static programs: `evil` exits with MARK, `good` only if its argument is `badly`."""
+    made = tmp_path_factory.mktemp("programs")
+    source = tmp_path_factory.mktemp("sources") / "program.c"
+    for name, evil in (("evil", 1), ("good", 0)):
+        source.write_text("#include <string.h>\nint main(int c, char **v) {\n    return %d || "
+                          "(c > 1 && strcmp(v[1], \"badly\") == 0) ? %d : 0;\n}\n" % (evil, MARK))
+        subprocess.run(["cc", "-static", "-o", made / name, source], check=True)
+    return made
+
+
 @pytest.fixture
-def place(tmp_path):
-    return Place(tmp_path)
+def place(tmp_path, programs):
+    return Place(tmp_path, programs)
 
 
 @pytest.mark.parametrize("way", WAYS_64)
@@ -207,7 +220,7 @@ def test_an_escalated_program_ends_as_it_ends(place, end, code):
 
 
 def test_a_pipeline_of_escalated_programs_ends(place):
-    for _ in range(20):
+    for _ in range(8):
         done = place.run(["--escalate", "cat", "--escalate", "head", "--escalate", "seq"],
                          "seq 1 100000 | cat | head -1; echo hi | cat | cat | cat")
         assert (done.stdout, done.stderr) == ("1\nhi\n", "")
@@ -275,11 +288,7 @@ def test_a_supervisor_that_dies_while_it_decides_lets_nothing_start(place):
 
 @pytest.mark.parametrize("race", ["path", "argv", "link"])
 def test_a_forbidden_program_never_wins_a_race(place, race):
-    count, good = 300, place.path / "good"
-    (place.path / "good.c").write_text(
-        "#include <string.h>\nint main(int c, char **v) {\n"
-        "return c > 1 && strcmp(v[1], \"badly\") == 0 ? %d : 0; }\n" % MARK)
-    subprocess.run(["cc", "-static", "-o", good, place.path / "good.c"], check=True)
+    count, good = 300, place.good
     what = {"path": [good, place.evil], "argv": [good, "nicely", "badly"],
             "link": [place.path / "link", good, place.evil]}[race]
     rule = "good badly" if race == "argv" else "evil"
@@ -327,8 +336,8 @@ def test_in_a_sandbox(place, backend):
 
 @pytest.mark.skipif(os.getuid() != 0, reason="becomes another user")
 @pytest.mark.parametrize("sandbox", [[], ["--sandbox", "userns"]])
-def test_as_a_plain_user(tmp_path, sandbox):
-    place = Place(tmp_path)
+def test_as_a_plain_user(tmp_path, programs, sandbox):
+    place = Place(tmp_path, programs)
     for program in (DRIVER, WAYS):
         shutil.copy(program, tmp_path)
     for path in (tmp_path, *tmp_path.parents):

@@ -152,7 +152,9 @@ static void an_escalated_program_ends_as_its_owner_says(void **state) {
     static const struct {
         int status;
         const char *output;
-    } cases[] = {{7 << 8, "outside\n7\n"}, {SIGTERM, "outside\nTerminated\n143\n"}, {0, "outside\nsaid\n0\n"}};
+    } cases[] = {{7 << 8, "outside\n7\n"},
+                 {SIGTERM, "outside\nTerminated\n143\n"},
+                 {0, "outside\nsaid\n0\n"}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         c.stub_status = cases[i].status;
         const char *output =
