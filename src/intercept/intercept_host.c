@@ -14,12 +14,11 @@
 
 /* A descriptor of the stub's program; it can be executed and read, not changed. */
 static int host_stub(void) {
-    int fd = memfd_create("exec-stub", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+    _cleanup_close_ int fd = memfd_create("exec-stub", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
     if (fd < 0 && errno == EINVAL) /* an older kernel */
         fd = memfd_create("exec-stub", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return -errno;
-    _cleanup_close_ int own = fd;
     char path[64];
     int seals = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
     if (write(fd, intercept_stub_program, intercept_stub_size) != (ssize_t)intercept_stub_size ||

@@ -95,7 +95,7 @@ bool intercept_look_line(char line[INTERCEPT_LINE_MAX + 1], size_t n, char **nam
         end = line + n;
     *end = '\0';
     *arg = NULL;
-    if (p >= end)
+    if (p >= end || *p == '\0') /* a NUL ends the kernel's search too */
         return true;
     *p++ = '\0';
     p += strspn(p, " \t");
