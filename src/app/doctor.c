@@ -1,6 +1,7 @@
 #include "app/doctor.h"
 
 #include "app/doctor_internal.h"
+#include "intercept/intercept.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -242,6 +243,22 @@ static void doctor_print_host(const struct doctor *d, FILE *out) {
     }
 }
 
+/* What the MCP server can do: whether the kernel can tell of every exec. */
+static void doctor_print_interception(const struct doctor *d, FILE *out) {
+    fputs("\nInterception of programs (exec-server mcp):\n", out);
+    if (d->notify)
+        fputs("  notify    yes, in use\n", out);
+    else
+        fprintf(out, "  notify    no: %s\n", d->notify_why);
+    fputs("  wrapper   yes, with a patched Bash (--bash)\n", out);
+}
+
+static void doctor_try_interception(struct doctor *d) {
+    _cleanup_err_ struct err e = ERR_INIT;
+    d->notify = intercept_probe(&e) == 0;
+    snprintf(d->notify_why, sizeof d->notify_why, "%s", d->notify ? "" : err_msg(&e));
+}
+
 static void doctor_print(const struct doctor *d, FILE *out) {
     if (d->self < 0) {
         fprintf(out,
@@ -254,6 +271,7 @@ static void doctor_print(const struct doctor *d, FILE *out) {
     doctor_print_table(d, out);
     doctor_print_causes(d, out);
     doctor_print_host(d, out);
+    doctor_print_interception(d, out);
     fprintf(out, "\n%s\n",
             d->status == DOCTOR_ALL    ? "Every sandbox policy can be enforced."
             : d->status == DOCTOR_SOME ? "Some sandbox policies can be enforced, others are "
@@ -266,6 +284,7 @@ int doctor_run(bool json, FILE *out) {
     static struct doctor d;
     sandbox_host_init(&h, false, NULL);
     d = (struct doctor){.self = h.self, .status = DOCTOR_NONE};
+    doctor_try_interception(&d);
     if (h.self >= 0) {
         d.self = fcntl(h.self, F_DUPFD_CLOEXEC, DOCTOR_SELF_MIN);
         doctor_examine(&d);

@@ -22,6 +22,8 @@ struct doctor {
     int used[DOCTOR_POLICIES]; /* the backend that the server would use; -1: refused */
     unsigned causes;           /* bits of enum cause_kind */
     enum doctor_status status;
+    bool notify; /* the kernel can tell of every exec (intercept/intercept.h) */
+    char notify_why[256];
 };
 
 /* "readOnly"; "all files read-only". */

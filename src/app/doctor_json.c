@@ -149,6 +149,12 @@ void doctor_json_print(const struct doctor *d, FILE *out) {
         if (r == 0)
             r = json_host(&b, d);
     }
+    if (r == 0)
+        r = buf_putf(&b, ",\"intercept\":{\"notify\":%s,", json_bool(d->notify));
+    if (r == 0)
+        r = json_text(&b, "why", d->notify ? NULL : d->notify_why);
+    if (r == 0)
+        r = buf_putc(&b, '}');
     if (r == 0 && buf_putz(&b, "}\n") == 0)
         fwrite(b.p, 1, b.len, out);
 }

@@ -8,6 +8,8 @@
 #include "app/options.h"
 #include "app/sdnotify.h"
 #include "app/server.h"
+#include "escalate/escalate_wrapper.h"
+#include "mcp/mcp.h"
 #include "execserver.h"
 
 #include <errno.h>
@@ -86,9 +88,15 @@ int xs_server_stage(int argc, char **argv) {
 }
 
 int xs_server_run(int argc, char **argv) {
+    if (argc > 0 && escalate_wrapper_is(argv[0])) /* in every program of a shell: at once */
+        return escalate_wrapper_main(argc, argv);
     fill_std_fds();
     tune_malloc();
     signal(SIGXFSZ, SIG_IGN); /* a write beyond the file size limit fails with EFBIG instead */
+    if (mcp_is(argc, argv)) {
+        crypto_init();
+        return mcp_main(argc, argv, raise_nofile());
+    }
     if (execpolicy_cmd_is(argc, argv))
         return execpolicy_cmd_run(argc, argv, stdout, stderr);
     struct options opt;

@@ -25,9 +25,9 @@ bool pathexec_next(const char **search, const char *name, char dst[PATHEXEC_MAX]
 }
 
 int pathexec(const char *program, const char *search, char *const *argv, char *const *envp,
-             char scratch[PATHEXEC_MAX]) {
+             uint64_t mark, char scratch[PATHEXEC_MAX]) {
     if (search == NULL)
-        return (int)sys3(SYS_execve, (long)program, (long)argv, (long)envp);
+        return (int)sys4(SYS_execve, (long)program, (long)argv, (long)envp, (long)mark);
     size_t n = 0;
     while (n <= NAME_MAX && program[n] != '\0')
         n++;
@@ -38,7 +38,7 @@ int pathexec(const char *program, const char *search, char *const *argv, char *c
     while (search != NULL) {
         if (!pathexec_next(&search, program, scratch))
             continue;
-        last = (int)sys3(SYS_execve, (long)scratch, (long)argv, (long)envp);
+        last = (int)sys4(SYS_execve, (long)scratch, (long)argv, (long)envp, (long)mark);
         if (last == -EACCES)
             denied = true;
         else if (last != -ENOENT && last != -ENOTDIR)

@@ -6,6 +6,7 @@
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #define PATHEXEC_MAX 4352 /* bytes of a candidate: PATH_MAX and a NAME_MAX component */
 
@@ -19,7 +20,8 @@ bool pathexec_next(const char **search, const char *name, char dst[PATHEXEC_MAX]
 /*
  * Executes the program, with `search` NULL as it is. Passes over what cannot be run. Returns only a
  * -errno: of the last candidate, but -EACCES outlives -ENOENT and -ENOTDIR; -ENAMETOOLONG if no
- * directory can have the name. `scratch` is for paths.
+ * directory can have the name. `scratch` is for paths. `mark` is a fourth argument of the call,
+ * which the kernel ignores (execfilter.h).
  */
 int pathexec(const char *program, const char *search, char *const *argv, char *const *envp,
-             char scratch[PATHEXEC_MAX]);
+             uint64_t mark, char scratch[PATHEXEC_MAX]);

@@ -57,14 +57,22 @@ static inline long sys4(long n, long a, long b, long c, long d) {
     return sys5(n, a, b, c, d, 0);
 }
 
+/* The kernel's sigaction. */
+struct sys_sigaction {
+    uintptr_t handler; /* SIG_DFL is 0, SIG_IGN 1 */
+    unsigned long flags;
+    uintptr_t restorer;
+    uint64_t mask;
+};
+
 /* Gives every signal its default action, also the two that the C library keeps to itself. */
 static inline void sys_default_signals(void) {
-    struct { /* the kernel's sigaction; all zero means "default" */
-        void *handler;
-        unsigned long flags;
-        void *restorer;
-        uint64_t mask;
-    } dfl = {0};
+    struct sys_sigaction dfl = {0};
     for (int n = 1; n <= 64; n++)
         sys4(SYS_rt_sigaction, n, (long)&dfl, 0, sizeof dfl.mask);
+}
+
+static inline void sys_ignore_signal(int n) {
+    struct sys_sigaction ign = {.handler = 1};
+    sys4(SYS_rt_sigaction, n, (long)&ign, 0, sizeof ign.mask);
 }

@@ -135,6 +135,8 @@ void child_host_reap(struct child_host *s) {
         pid_t *launcher = WIFSTOPPED(status) ? NULL : child_host_launcher(s, pid);
         if (launcher != NULL)
             *launcher = 0;
+        if (c == NULL && s->stranger != NULL && s->stranger(s->stranger_owner, pid, status))
+            continue; /* we trace it */
         if (WIFSTOPPED(status))
             kill(pid, SIGCONT); /* a command may stop its supervisor: not for long */
         else if (c != NULL)
@@ -236,10 +238,28 @@ static int child_open_pipe(int ours, int *our_fd, int *child_fd) {
     return child_nonblock(p[ours]);
 }
 
+/* Copies of the caller's descriptors. */
+static int child_take_stdio(struct child_ends *e, const int stdio[3]) {
+    for (int i = 0; i < 3; i++) {
+        e->child[i] = fcntl(stdio[i], F_DUPFD_CLOEXEC, 3);
+        if (e->child[i] < 0)
+            return -errno;
+    }
+    return 0;
+}
+
+/* The end of the one pipe that stdout and stderr share. */
+static int child_merge(struct child_ends *e) {
+    e->child[2] = fcntl(e->child[1], F_DUPFD_CLOEXEC, 3);
+    return e->child[2] < 0 ? -errno : 0;
+}
+
 static int child_open_pipes(struct child_ends *e, const struct child_spec *spec) {
+    if (spec->stdio != NULL)
+        return child_take_stdio(e, spec->stdio);
     int r = child_open_pipe(0, &e->ours.out, &e->child[1]);
     if (r == 0)
-        r = child_open_pipe(0, &e->ours.err, &e->child[2]);
+        r = spec->merge ? child_merge(e) : child_open_pipe(0, &e->ours.err, &e->child[2]);
     if (r < 0)
         return r;
     if (spec->pipe_stdin)
@@ -275,8 +295,15 @@ static void child_fill(struct supervisor *sup, struct child_host *s, const struc
     sup->limits = spec->limits;
     sup->failed_limit = -1;
     sup->launcher = -1;
-    if (spec->launch == NULL)
+    sup->intercept = spec->intercept != NULL ? spec->intercept->socket : -1;
+    sup->mark = spec->intercept != NULL ? spec->intercept->mark : 0;
+    sup->heritage = spec->heritage;
+    if (spec->launch == NULL) {
+        sup->given_count = spec->given_count;
+        if (spec->given_count > 0)
+            memcpy(sup->given, spec->given, spec->given_count * sizeof *spec->given);
         return;
+    }
     sup->launcher = spec->launch->program;
     memcpy(sup->handed, spec->launch->handed, sizeof sup->handed);
     sup->placeholders = spec->launch->placeholders;
@@ -320,6 +347,11 @@ int child_start(struct child_host *s, struct child *c, const struct child_spec *
 void child_signal(struct child *c, int signo) {
     if (c->sup != NULL && c->seen == SUPERVISOR_RUNNING)
         supervisor_signal(c->sup, signo);
+}
+
+void child_signal_leader(struct child *c, int signo) {
+    if (c->sup != NULL && c->seen == SUPERVISOR_RUNNING)
+        supervisor_signal_leader(c->sup, signo);
 }
 
 void child_ask_to_end(struct child *c) {

@@ -33,6 +33,9 @@ struct child_host {
     bool hunting;         /* a supervisor was killed from outside: kill its orphans */
     pid_t launchers[CHILD_LAUNCHERS]; /* the newest that lost their supervisor; 0: none */
     size_t next_launcher;
+    /* Gets wait statuses of processes that are not supervisors: whether it traces them. Or NULL. */
+    bool (*stranger)(void *owner, pid_t pid, int status);
+    void *stranger_owner;
     bool spare_strays; /* do not hunt: orphans look like other children, or --keep-detached */
 };
 
@@ -51,7 +54,7 @@ struct child_end {
  */
 struct child_launch {
     int program;                       /* our own executable; borrowed */
-    int handed[SUPERVISOR_HANDED];     /* its descriptors 3, 4, 5 and 6, or -1; borrowed */
+    int handed[SUPERVISOR_HANDED];     /* its descriptors 3 to 8, or -1; borrowed */
     int channel;                       /* the server's end, non-blocking; proc_start() takes it over
                                       when it succeeds */
     struct placeholders *placeholders; /* borrowed; must stay until the supervisor is gone */
@@ -67,11 +70,17 @@ struct child_spec {
     char *const *envp;
     const char *cwd; /* absolute */
     bool tty;
-    bool pipe_stdin; /* without tty: stdin is a pipe, else /dev/null */
+    bool pipe_stdin;  /* without tty: stdin is a pipe, else /dev/null */
+    bool merge;       /* without tty: stderr shares the pipe of stdout */
+    const int *stdio; /* NULL, or the command's descriptors 0, 1 and 2 instead of pipes; borrowed */
+    const struct supervisor_given *given; /* further descriptors; borrowed */
+    unsigned given_count;
+    const struct supervisor_heritage *heritage; /* borrowed like the strings; NULL: none */
     unsigned short rows, cols;
     struct limits_steps limits;        /* its descriptor is the caller's */
     const struct child_launch *launch; /* NULL: not sandboxed. Else program, argv and envp are the
                                           launcher's, and cwd and rlimits its business */
+    const struct execfilter_start *intercept; /* NULL: nobody watches its execs */
 };
 
 /* One command, embedded in its owner. */
@@ -113,6 +122,7 @@ MUST_CHECK int child_start(struct child_host *s, struct child *c, const struct c
 
 /* Sends a signal to the leader's process group, if the leader has not been reaped. */
 void child_signal(struct child *c, int signo);
+void child_signal_leader(struct child *c, int signo); /* to the leader alone */
 
 /*
  * Sends SIGTERM to the group of a living leader (but not to a launcher), and to its orphans, now or

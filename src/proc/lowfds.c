@@ -92,16 +92,20 @@ static size_t lowfds_find(struct lowfds *s) {
 }
 
 int lowfds_place(struct lowfds *s, struct supervisor *sup) {
-    if (s->fence < 0)
+    if (s->fence < 0 || sup->given_count > LOWFDS_GIVEN)
         return 0;
     size_t set = lowfds_find(s);
     s->user[set] = sup;
     int *need[LOWFDS_EACH] = {&sup->fds[0], &sup->fds[1], &sup->fds[2], &sup->wake_fd,
                               sup->limits.join ? &sup->limits.cgroup_fd : NULL};
+    need[6 + SUPERVISOR_HANDED] = sup->intercept >= 0 ? &sup->intercept : NULL;
     if (sup->launcher >= 0) {
         need[5] = &sup->launcher;
         for (size_t i = 0; i < SUPERVISOR_HANDED; i++)
             need[6 + i] = sup->handed[i] >= 0 ? &sup->handed[i] : NULL;
+    } else {
+        for (size_t i = 0; i < sup->given_count; i++)
+            need[6 + i] = &sup->given[i].fd;
     }
     int slot = s->first + (int)set * LOWFDS_EACH;
     for (size_t i = 0; i < LOWFDS_EACH; i++, slot++) {

@@ -16,7 +16,8 @@
 #include "proc/supervisor.h"
 
 #define LOWFDS_SETS 8
-#define LOWFDS_EACH (6 + SUPERVISOR_HANDED) /* descriptors of one supervisor */
+#define LOWFDS_GIVEN SUPERVISOR_HANDED      /* given descriptors; a start with more copies all */
+#define LOWFDS_EACH (7 + SUPERVISOR_HANDED) /* descriptors of one supervisor */
 #define LOWFDS_MOST 1024                    /* the limit is not above this */
 
 struct lowfds {

@@ -87,6 +87,11 @@ static void close_fds(unsigned first, unsigned last, unsigned flags) {
     }
 }
 
+/* The first number above a launcher's descriptors. */
+static unsigned sup_handed_end(const struct supervisor *s) {
+    return 3 + SUPERVISOR_HANDED + (s->intercept >= 0);
+}
+
 /* -- the command, between vfork and exec -- */
 
 static int child_launch(const struct supervisor *s) {
@@ -138,6 +143,40 @@ static int child_set_limits(struct supervisor *s) {
     return r < 0 || s->launcher >= 0 ? r : child_set_rlimits(s);
 }
 
+/* Takes over what the command stands for; *blocked is set. */
+static void child_inherit(const struct supervisor_heritage *h, uint64_t *blocked) {
+    sys1(SYS_umask, h->umask);
+    if (h->umask_only)
+        return;
+    sys3(SYS_setpriority, PRIO_PROCESS, 0, h->nice);
+    for (int n = 1; n <= 64; n++) {
+        if (h->ignored >> (n - 1) & 1)
+            sys_ignore_signal(n);
+    }
+    *blocked = h->blocked;
+}
+
+/* Puts the further descriptors at their numbers. All others close at the exec. */
+static long child_take_given(const struct supervisor *s) {
+    long from[SUPERVISOR_GIVEN], r = 0;
+    for (unsigned i = 0; r >= 0 && i < s->given_count; i++) /* out of the way of each other */
+        r = from[i] = sys3(SYS_fcntl, s->given[i].fd, F_DUPFD_CLOEXEC, SUPERVISOR_GIVEN_LIMIT);
+    for (unsigned i = 0; r >= 0 && i < s->given_count; i++)
+        r = sys3(SYS_dup3, from[i], s->given[i].number, 0);
+    return r;
+}
+
+/* The program, of which nobody is asked: whoever listens knows the mark. */
+static long child_exec(struct supervisor *s) {
+    long r = s->intercept < 0 ? 0 : execfilter_install(s->intercept);
+    if (r >= 0)
+        r = child_take_given(s); /* may replace `intercept` */
+    const struct supervisor_heritage *h = s->heritage;
+    for (int i = 0; h != NULL && !h->umask_only && i < RLIM_NLIMITS; i++)
+        child_rlimit(i, &h->limits[i]); /* after all descriptors have their numbers */
+    return r < 0 ? r : pathexec(s->program, s->search, s->argv, s->envp, s->mark, s->path);
+}
+
 static int child_main(void *arg) {
     struct supervisor *s = arg;
     sys5(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* first: we use the parent's memory */
@@ -154,9 +193,11 @@ static int child_main(void *arg) {
     if (r >= 0) {
         uint64_t none = 0;
         sys_default_signals();
+        if (s->heritage != NULL)
+            child_inherit(s->heritage, &none);
         sys4(SYS_rt_sigprocmask, SIG_SETMASK, (long)&none, 0, sizeof none);
-        close_fds(launch ? 3 + SUPERVISOR_HANDED : 3, ~0u, CLOSE_RANGE_CLOEXEC);
-        r = launch ? child_launch(s) : pathexec(s->program, s->search, s->argv, s->envp, s->path);
+        close_fds(launch ? sup_handed_end(s) : 3, ~0u, CLOSE_RANGE_CLOEXEC);
+        r = launch ? child_launch(s) : child_exec(s);
     }
     s->error = (int)-r;
     return 127;
@@ -173,7 +214,7 @@ static void sup_notify(struct supervisor *s, enum supervisor_phase phase) {
 
 /* Moves a descriptor out of the way of those that get fixed numbers. */
 static long sup_move_up(int *fd) {
-    long r = sys3(SYS_fcntl, *fd, F_DUPFD_CLOEXEC, 3 + SUPERVISOR_HANDED);
+    long r = sys3(SYS_fcntl, *fd, F_DUPFD_CLOEXEC, 3 + SUPERVISOR_HANDED + 1);
     *fd = r >= 0 ? (int)r : *fd;
     return r;
 }
@@ -185,6 +226,8 @@ static int sup_arrange_launch(struct supervisor *s) {
         r = sup_move_up(&s->launcher);
     if (r >= 0 && s->limits.join)
         r = sup_move_up(&s->limits.cgroup_fd);
+    if (r >= 0 && s->intercept >= 0)
+        r = sup_move_up(&s->intercept);
     for (int i = 0; r >= 0 && i < SUPERVISOR_HANDED; i++) {
         if (s->handed[i] >= 0)
             r = sup_move_up(&s->handed[i]);
@@ -195,9 +238,11 @@ static int sup_arrange_launch(struct supervisor *s) {
         else
             sys1(SYS_close, 3 + i);
     }
+    if (r >= 0 && s->intercept >= 0)
+        r = sys3(SYS_dup3, s->intercept, 3 + SUPERVISOR_HANDED, 0);
     /* The launcher must not get the server's other descriptors: they close at its exec. */
     if (r >= 0)
-        close_fds(3 + SUPERVISOR_HANDED, ~0u, CLOSE_RANGE_CLOEXEC);
+        close_fds(sup_handed_end(s), ~0u, CLOSE_RANGE_CLOEXEC);
     return (int)MIN(r, 0L);
 }
 
@@ -210,6 +255,8 @@ static int sup_arrange_fds(struct supervisor *s) {
     }
     if (s->launcher >= 0)
         return sup_arrange_launch(s);
+    if (s->given_count > 0 || s->intercept >= 0)
+        return 0; /* sup_launch() closes the rest */
     int other = s->limits.join ? s->limits.cgroup_fd : s->wake_fd;
     unsigned low = (unsigned)MIN(s->wake_fd, other), high = (unsigned)MAX(s->wake_fd, other);
     if (low > 3)
@@ -251,7 +298,8 @@ static bool sup_launch(struct supervisor *s) {
     bool ok = s->error == 0;
     sup_notify(s, ok ? SUPERVISOR_RUNNING : SUPERVISOR_FAILED);
     close_fds(0, 2, 0);
-    if (s->launcher >= 0) { /* all but the one that wakes the server */
+    if (s->launcher >= 0 || s->given_count > 0 ||
+        s->intercept >= 0) { /* all but the one that wakes the server */
         close_fds(3, (unsigned)s->wake_fd - 1, 0);
         close_fds((unsigned)s->wake_fd + 1, ~0u, 0);
     } else if (s->limits.join) {
@@ -437,11 +485,19 @@ pid_t supervisor_start(struct supervisor *s) {
     return (pid_t)pid;
 }
 
-bool supervisor_signal(struct supervisor *s, int signo) {
+static bool sup_signal(struct supervisor *s, pid_t target, int signo) {
     atomic_store(&s->signalling, true);
     bool lives = !atomic_load(&s->reaping);
     if (lives)
-        sys2(SYS_kill, -s->leader, signo);
+        sys2(SYS_kill, target, signo);
     atomic_store(&s->signalling, false);
     return lives;
+}
+
+bool supervisor_signal(struct supervisor *s, int signo) {
+    return sup_signal(s, -s->leader, signo);
+}
+
+bool supervisor_signal_leader(struct supervisor *s, int signo) {
+    return sup_signal(s, s->leader, signo);
 }

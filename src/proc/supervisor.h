@@ -20,6 +20,7 @@
  * (supervisor_signal).
  */
 
+#include "base/execfilter.h"
 #include "base/pathexec.h"
 #include "base/placeholders.h"
 #include "proc/limits.h"
@@ -47,7 +48,24 @@ enum supervisor_kill {
 
 #define SUPERVISOR_STACK 16384
 #define SUPERVISOR_CHILD_STACK 8192
-#define SUPERVISOR_HANDED 4 /* descriptors handed to a launcher: its 3, 4, 5 and 6 */
+#define SUPERVISOR_HANDED 6       /* descriptors handed to a launcher: its 3 to 8 */
+#define SUPERVISOR_GIVEN 13       /* further descriptors of a command without a launcher */
+#define SUPERVISOR_GIVEN_LIMIT 64 /* their numbers are below this */
+
+/* A descriptor for a command beyond 0, 1 and 2. */
+struct supervisor_given {
+    int fd;     /* ours */
+    int number; /* the command's: 3 to SUPERVISOR_GIVEN_LIMIT - 1, each once */
+};
+
+/* What a command takes over from a process it stands for. A limit that cannot be set stays. */
+struct supervisor_heritage {
+    mode_t umask;
+    uint64_t ignored, blocked; /* signals, bit n-1 */
+    int nice;
+    struct rlimit limits[RLIM_NLIMITS];
+    bool umask_only; /* of the others nothing is known */
+};
 
 struct supervisor {
     /* Written by the server before the start, constant afterwards. Strings are borrowed and must
@@ -64,11 +82,17 @@ struct supervisor {
     char *const *envp;
     const char *cwd;
     struct rlimit nofile; /* descriptor limits of the command, unless `limits` has some */
+    struct supervisor_given given[SUPERVISOR_GIVEN];
+    unsigned given_count;
+    const struct supervisor_heritage *heritage; /* borrowed; NULL: none */
     struct limits_steps limits;
     /* Of a sandboxed command. What is run, as `program`, is then the launcher: our own executable,
      * which takes terminal, working directory and resource limits upon itself. */
     int launcher;                  /* descriptor of it, or -1: not sandboxed */
     int handed[SUPERVISOR_HANDED]; /* descriptors it is given; -1: not this one */
+    int intercept; /* socket for the listener of execs (execfilter.h), or -1; a launcher gets it
+                      as the next number behind those handed to it */
+    uint64_t mark;
     struct placeholders
         *placeholders; /* directories to remove at the end, or NULL; shared memory */
 
@@ -105,3 +129,6 @@ pid_t supervisor_start(struct supervisor *s);
  * it was sent. The phase must be SUPERVISOR_RUNNING.
  */
 bool supervisor_signal(struct supervisor *s, int signo);
+
+/* Like supervisor_signal(), to the leader alone. */
+bool supervisor_signal_leader(struct supervisor *s, int signo);

@@ -151,6 +151,14 @@ static int match_range(const struct execpolicy *p, size_t first, size_t n,
     return match_all(p, first, n, match_basename(path), command, path, a, out);
 }
 
+bool execpolicy_restricts(const struct execpolicy *p) {
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->rules[i].decision != EXECPOLICY_ALLOW)
+            return true;
+    }
+    return false;
+}
+
 int execpolicy_check(const struct execpolicy *p, const struct execpolicy_words *command,
                      const struct execpolicy_place *place, struct arena *a,
                      struct execpolicy_matches *out) {

@@ -56,6 +56,9 @@ void execpolicy_free(struct execpolicy *p);
 MUST_CHECK int execpolicy_add(struct execpolicy *p, const char *file, struct str text,
                               struct buf *error);
 
+/* Whether a rule forbids a command, or asks about one. */
+bool execpolicy_restricts(const struct execpolicy *p);
+
 /* The context for programs named by a path. */
 struct execpolicy_place {
     const char *cwd, *home; /* home may be NULL */

@@ -48,7 +48,7 @@ static void prepare(struct launched *l, const char *script) {
     l->list = mmap(NULL, PLACEHOLDERS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, list, 0);
     assert_true(l->list != MAP_FAILED);
     l->launch = (struct child_launch){.program = open("/bin/sh", O_PATH | O_CLOEXEC),
-                                      .handed = {request, pair[1], list, -1},
+                                      .handed = {request, pair[1], list, -1, -1, -1},
                                       .channel = pair[0],
                                       .placeholders = l->list,
                                       .report = report,

@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#define REQUEST_MAGIC 0x31515253u /* "SRQ1", first of the encoded form */
+#define REQUEST_MAGIC 0x32515253u /* "SRQ2", first of the encoded form */
 
 static void request_put_texts(struct codec_writer *w, char *const *v) {
     size_t n = 0;
@@ -37,6 +37,10 @@ int launch_request_encode(const struct launch_request *q, struct buf *b) {
         codec_put_u64(&w, q->limits[i].soft);
         codec_put_u64(&w, q->limits[i].hard);
     }
+    for (size_t i = 0; i < LAUNCH_GIVEN; i++)
+        codec_put_u32(&w, q->given[i] < 3 ? 0 : (uint32_t)q->given[i]);
+    codec_put_u32(&w, q->linger);
+    codec_put_u64(&w, q->mark);
     return codec_put_end(&w, LAUNCH_BYTES_MAX);
 }
 
@@ -76,6 +80,10 @@ int launch_request_decode(struct str bytes, struct arena *a, struct launch_reque
     q->argv = request_get_texts(&r);
     q->envp = request_get_texts(&r);
     request_get_limits(&r, q);
+    for (size_t i = 0; i < LAUNCH_GIVEN; i++)
+        q->given[i] = (int32_t)codec_get_u32(&r, LAUNCH_GIVEN_LIMIT - 1);
+    q->linger = codec_get_u32(&r, 1) != 0;
+    q->mark = codec_get_u64(&r);
     r.bad |= !r.bad && q->mode == LAUNCH_COMMAND && (q->program == NULL || q->argv[0] == NULL);
     int e = codec_get_end(&r);
     return e < 0 ? e : plan_decode(plan, a, &q->plan);

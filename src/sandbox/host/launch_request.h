@@ -13,6 +13,8 @@
 #define LAUNCH_BYTES_MAX (PLAN_BYTES_MAX + (8u << 20)) /* bytes of an encoded request */
 #define LAUNCH_STRINGS_MAX 65536                       /* arguments, and as many variables */
 #define LAUNCH_LIMITS_MAX 16
+#define LAUNCH_GIVEN_LIMIT 64        /* their numbers in the command are below this */
+#define LAUNCH_GIVEN 2               /* descriptors that a command can get beyond 0, 1 and 2 */
 #define LAUNCH_ARENA_MAX (64u << 20) /* bytes the launcher may allocate */
 
 enum launch_mode {
@@ -50,6 +52,9 @@ struct launch_request {
     char **envp;
     const struct launch_limit *limits; /* set just before exec */
     size_t limit_count;
+    int32_t given[LAUNCH_GIVEN]; /* its numbers for LAUNCH_GIVEN_FD + i; below 3: none */
+    bool linger;   /* what it leaves behind lives on; else everything inside ends with it */
+    uint64_t mark; /* of intercepted execs (base/execfilter.h); 0: nobody watches them */
 };
 
 /* Appends the encoded request. 0; -ENOBUFS above a maximum; or as buf_reserve(). */

@@ -14,12 +14,15 @@
  *     5         a memfd of PLACEHOLDERS_BYTES, zeroed (base/placeholders.h); may be missing
  *     6         an empty network namespace to share (backend_network()); for a plan with ports of
  *               the proxy one end of a SOCK_SEQPACKET pair; may be missing
+ *     7, 8      descriptors for the command (launch_request.given); may be missing
+ *     9         a socket for the listener of execs (base/execfilter.h); only with a mark in the
+ *               request
  *
  * The launcher sends one packet, a struct launch_report: the command runs (its exec has
  * succeeded), or why it does not. In its own pid namespace a second packet may follow, a struct
  * launch_outcome: the command has ended, nothing it started lives, and its placeholder
- * directories are gone. The server sends packets of signal numbers, a byte each, for the
- * command's process group.
+ * directories are gone; with launch_request.linger only that the command has ended. The server
+ * sends packets of signal numbers, a byte each, for the command's process group.
  *
  * For a port of the proxy the launcher sends a packet over descriptor 6: the port (uint16_t), and
  * with it a listener inside the sandbox.
@@ -41,6 +44,8 @@
 #define LAUNCH_CONTROL_FD 4
 #define LAUNCH_PLACEHOLDERS_FD 5
 #define LAUNCH_NETWORK_FD 6
+#define LAUNCH_GIVEN_FD 7
+#define LAUNCH_INTERCEPT_FD 9
 
 enum launch_report_kind {
     LAUNCH_RUNNING = 1,

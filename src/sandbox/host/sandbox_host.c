@@ -201,6 +201,21 @@ static int sandbox_prepare(struct sandbox_host *h, struct launch_request *q,
     return 0;
 }
 
+/* Copies the descriptors that the command gets beyond 0, 1 and 2. */
+static int sandbox_give(const struct child_spec *spec, struct launch_request *q,
+                        struct sandbox_launch *l, struct err *e) {
+    if (spec->given_count > LAUNCH_GIVEN)
+        return err_os(e, ERR_INTERNAL, EMFILE);
+    for (unsigned i = 0; i < spec->given_count; i++) {
+        int fd = fcntl(spec->given[i].fd, F_DUPFD_CLOEXEC, 0);
+        if (fd < 0)
+            return err_os(e, ERR_INTERNAL, errno);
+        l->child.handed[LAUNCH_GIVEN_FD - 3 + i] = fd;
+        q->given[i] = spec->given[i].number;
+    }
+    return 0;
+}
+
 int sandbox_host_prepare(struct sandbox_host *h, const struct plan *plan, struct rlimit nofile,
                          struct child_spec *spec, struct sandbox_launch *l, struct err *e) {
     struct launch_limit limits[SANDBOX_LIMITS];
@@ -214,9 +229,12 @@ int sandbox_host_prepare(struct sandbox_host *h, const struct plan *plan, struct
         .envp = (char **)spec->envp,
         .limits = limits,
         .limit_count = sandbox_limits(&spec->limits, nofile, limits),
+        .mark = spec->intercept != NULL ? spec->intercept->mark : 0,
     };
     l->child.ended = sandbox_ended;
-    return sandbox_prepare(h, &q, spec, l, e);
+    q.linger = l->linger;
+    int r = sandbox_give(spec, &q, l, e);
+    return r < 0 ? r : sandbox_prepare(h, &q, spec, l, e);
 }
 
 int sandbox_host_prepare_helper(struct sandbox_host *h, const struct plan *plan,

@@ -33,10 +33,11 @@ bool sandbox_host_is_full(struct sandbox_host *h);
 /* A launch in preparation; owns the descriptors and the list. */
 struct sandbox_launch {
     struct child_launch child;
-    int proxy; /* where the launcher sends the listeners of the proxy; -1: the plan has none */
+    int proxy;   /* where the launcher sends the listeners of the proxy; -1: the plan has none */
+    bool linger; /* set by the caller: what the command leaves behind lives on */
 };
 #define SANDBOX_LAUNCH_INIT                                                                        \
-    { .child = {.program = -1, .handed = {-1, -1, -1, -1}, .channel = -1}, .proxy = -1 }
+    { .child = {.program = -1, .handed = {-1, -1, -1, -1, -1, -1}, .channel = -1}, .proxy = -1 }
 
 /*
  * Turns `spec`, which starts the command without a sandbox, into one that starts a launcher to

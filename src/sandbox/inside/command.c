@@ -1,11 +1,14 @@
 #include "sandbox/inside/command.h"
 
+#include "base/execfilter.h"
 #include "base/pathexec.h"
 #include "base/rawsys.h"
 #include "sandbox/inside/landlock.h"
+#include "sandbox/host/launcher.h"
 #include "sandbox/inside/seccomp.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>
@@ -37,18 +40,52 @@ static int command_limits(const struct command *c) {
     return 0;
 }
 
-static int command_confine(const struct command *c) {
+/* The last steps; `socket` is for the listener of execs, or -1. */
+static int command_confine(const struct command *c, int socket) {
     struct fault *f = &c->args->shared->fault;
     int r = c->landlock < 0 ? 0 : landlock_enter(c->landlock);
     if (r < 0)
         return fault_os(f, FAULT_LANDLOCK, -r, "entering");
     r = seccomp_enter(&c->args->q->plan, c->args->q->backend);
-    return r < 0 ? fault_os(f, FAULT_SECCOMP, -r, "filter") : 0;
+    if (r < 0)
+        return fault_os(f, FAULT_SECCOMP, -r, "filter");
+    if (socket >= 0)
+        r = (int)execfilter_install(socket);
+    return r < 0 ? fault_os(f, FAULT_SECCOMP, -r, "interception of execs") : 0;
+}
+
+/* Puts the further descriptors of the command at their numbers. */
+static int command_take_given(const struct command *c) {
+    const int32_t *numbers = c->args->q->given;
+    int from[LAUNCH_GIVEN] = {-1, -1};
+    for (int i = 0; i < LAUNCH_GIVEN; i++) { /* out of the way of each other */
+        if (numbers[i] >= 3 &&
+            (from[i] = fcntl(LAUNCH_GIVEN_FD + i, F_DUPFD_CLOEXEC, LAUNCH_GIVEN_LIMIT)) < 0)
+            return fault_os(&c->args->shared->fault, FAULT_EXEC, errno, "descriptor");
+    }
+    for (int i = 0; i < LAUNCH_GIVEN; i++) {
+        if (numbers[i] >= 3 && dup2(from[i], numbers[i]) < 0)
+            return fault_os(&c->args->shared->fault, FAULT_EXEC, errno, "descriptor");
+    }
+    return 0;
+}
+
+static void command_finish(const struct command *c, int socket) {
+    struct fault *f = &c->args->shared->fault;
+    const struct launch_request *q = c->args->q;
+    char scratch[PATHEXEC_MAX];
+    sigset_t none;
+    /* planted: unfiltered */
+    if (command_confine(c, socket) < 0)
+        return;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    int r = pathexec(q->program, q->search, q->argv, c->envp, q->mark, scratch);
+    fault_os(f, FAULT_EXEC, -r, "%s", q->program);
 }
 
 static void command_main(const struct command *c) {
     struct fault *f = &c->args->shared->fault;
-    sigset_t none;
     if (!(c->args->namespaces & CLONE_NEWPID))
         prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (setsid() < 0 || (c->args->q->tty && ioctl(STDIN_FILENO, TIOCSCTTY, 0) < 0)) {
@@ -62,15 +99,13 @@ static void command_main(const struct command *c) {
         fault_os(f, FAULT_PRIVILEGES, errno, "close_range");
         return;
     }
-    /* planted: unfiltered */
-    if (command_confine(c) < 0)
-        return;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    const struct launch_request *q = c->args->q;
-    char scratch[PATHEXEC_MAX];
-    int r = pathexec(q->program, q->search, q->argv, c->envp, scratch);
-    fault_os(f, FAULT_EXEC, -r, "%s", q->program);
+    int socket = -1;
+    if (c->args->q->mark != 0) /* out of the way of the given */
+        socket = fcntl(LAUNCH_INTERCEPT_FD, F_DUPFD_CLOEXEC, LAUNCH_GIVEN_LIMIT);
+    if (c->args->q->mark != 0 && socket < 0)
+        fault_os(f, FAULT_EXEC, errno, "descriptor");
+    else if (command_take_given(c) == 0)
+        command_finish(c, socket);
 }
 
 static int command_run(void *arg) {

@@ -56,15 +56,32 @@ static void init_tie(const struct init_args *a) {
         _exit(1);
 }
 
-/* Closes all of the launcher's descriptors but the channel, `done`, and `keep`. */
+/* Whether a descriptor is one that the command gets. */
+static bool init_is_given(const struct init_args *a, int fd) {
+    int i = fd - LAUNCH_GIVEN_FD;
+    if (fd == LAUNCH_INTERCEPT_FD)
+        return a->q->mark != 0;
+    return i >= 0 && i < LAUNCH_GIVEN && a->q->given[i] >= 3;
+}
+
+/* Closes all descriptors above `done` but `keep` and those for the command. */
+static void init_close_above(const struct init_args *a, int keep) {
+    unsigned first = LAUNCH_INTERCEPT_FD + 1, k = (unsigned)keep;
+    for (int fd = INIT_DONE_FD + 1; fd < (int)first; fd++) {
+        if (fd != keep && !init_is_given(a, fd))
+            close(fd);
+    }
+    if (keep > (int)first)
+        syscall(SYS_close_range, first, k - 1, 0);
+    syscall(SYS_close_range, keep >= (int)first ? k + 1 : first, ~0u, 0);
+}
+
+/* Closes all of the launcher's descriptors but the channel, `done`, `keep` and the command's. */
 static void init_close_all(const struct init_args *a, int keep) {
     close(LAUNCH_REQUEST_FD);
     if (a->done != INIT_DONE_FD)
         dup3(a->done, INIT_DONE_FD, O_CLOEXEC);
-    unsigned first = INIT_DONE_FD + 1, k = (unsigned)keep;
-    if (keep > INIT_DONE_FD + 1)
-        syscall(SYS_close_range, first, k - 1, 0);
-    syscall(SYS_close_range, keep > INIT_DONE_FD ? k + 1 : first, ~0u, 0);
+    init_close_above(a, keep);
 }
 
 /* Drops all privileges; nobody inside may look into this process. */
@@ -194,6 +211,14 @@ static void init_finish(const struct init_args *a) {
     step_reach(STEP_INIT_ENDED);
 }
 
+/* Tells the end of the command, then waits for what it has left behind. */
+static void init_linger(const struct init_args *a) {
+    init_note_usage(&a->shared->outcome);
+    init_tell_end(a->shared);
+    while (waitpid(-1, NULL, __WALL) > 0 || errno == EINTR)
+        ;
+}
+
 static void init_wait(const struct init_args *a, pid_t command, int news) {
     struct pollfd p[2] = {{.fd = news, .events = POLLIN},
                           {.fd = LAUNCH_CONTROL_FD, .events = POLLIN}};
@@ -206,6 +231,8 @@ static void init_wait(const struct init_args *a, pid_t command, int news) {
         if (p[1].revents != 0 && !init_signals(command))
             p[1].fd = -1;
     }
+    if (a->q->linger)
+        init_linger(a);
     init_finish(a);
 }
 
@@ -222,6 +249,10 @@ static _Noreturn void init_command(const struct init_args *a) {
         _exit(1); /* the launcher cleans up, then reports */
     for (int fd = 0; fd <= 2; fd++)
         close(fd); /* only the command keeps them */
+    for (int fd = LAUNCH_GIVEN_FD; fd <= LAUNCH_INTERCEPT_FD; fd++) {
+        if (init_is_given(a, fd))
+            close(fd);
+    }
     step_reach(STEP_INIT_STARTED);
     init_report(a->shared, LAUNCH_RUNNING, -1);
     step_reach(STEP_INIT_REPORTED);
@@ -279,7 +310,7 @@ _Noreturn void init_main(const struct init_args *a) {
     step_reach(STEP_INIT_CLOSED);
     int r = init_set_up(a);
     step_reach(STEP_INIT_READY);
-    syscall(SYS_close_range, INIT_DONE_FD + 1, ~0u, 0); /* the mounts' and the bridge's */
+    init_close_above(a, -1); /* the mounts' and the bridge's */
     if (r < 0)
         _exit(1);
     if (a->q->mode == LAUNCH_COMMAND)

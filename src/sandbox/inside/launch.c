@@ -88,7 +88,7 @@ static void launch_quiet(void) {
     sigprocmask(SIG_SETMASK, &all, NULL); /* only SIGKILL ends us before the command does */
     prctl(PR_SET_NAME, "exec-sandbox", 0, 0, 0);
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* no process of our user may look into us */
-    for (int fd = LAUNCH_REQUEST_FD; fd <= LAUNCH_NETWORK_FD; fd++)
+    for (int fd = LAUNCH_REQUEST_FD; fd <= LAUNCH_INTERCEPT_FD; fd++)
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
@@ -240,6 +240,10 @@ static _Noreturn void launch_wait(struct launch *l, pid_t init) {
     struct init_shared *s = l->shared;
     for (int fd = 0; fd <= LAUNCH_REQUEST_FD; fd++)
         close(fd);
+    for (int i = 0; i < LAUNCH_GIVEN; i++) {
+        if (l->q.given[i] >= 3)
+            close(LAUNCH_GIVEN_FD + i);
+    }
     char byte;
     bool told = false;
     if (init > 0)

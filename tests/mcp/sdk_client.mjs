@@ -1,0 +1,43 @@
+// A session by the official SDK's client: node sdk_client.mjs SDK COMMAND ARG...
+// Prints one JSON object with what it has seen.
+import { pathToFileURL } from "node:url";
+
+const [sdk, command, ...args] = process.argv.slice(2);
+const load = (name) => import(pathToFileURL(`${sdk}/dist/esm/${name}`).href);
+const { Client } = await load("client/index.js");
+const { StdioClientTransport } = await load("client/stdio.js");
+const { ElicitRequestSchema } = await load("types.js");
+
+const seen = { questions: [], progress: 0 };
+const client = new Client({ name: "test", version: "1" }, { capabilities: { elicitation: {} } });
+client.setRequestHandler(ElicitRequestSchema, async (request) => {
+  seen.questions.push(request.params.message);
+  return { action: "accept", content: {} };
+});
+await client.connect(new StdioClientTransport({ command, args, env: process.env }));
+seen.version = client.getServerVersion().name;
+seen.tools = (await client.listTools()).tools.map((tool) => tool.name);
+
+const shell = (script, more = {}, options = {}) =>
+  client.callTool({ name: "shell", arguments: { command: script, login: false, ...more } },
+                  undefined, options);
+seen.result = (await shell("echo out; exit 3")).structuredContent;
+seen.asked = (await shell("touch /tmp/sdk-asked; echo $?")).structuredContent.output;
+seen.denied = (await shell("id")).structuredContent.output;
+// The time limit of a request is shorter than the command: progress extends it.
+seen.long = (await shell("sleep 3", { timeout_ms: 60000 }, {
+  timeout: 2200, resetTimeoutOnProgress: true, onprogress: () => { seen.progress += 1; },
+})).structuredContent.exit_code;
+const session = (await shell("cat", { yield_time_ms: 50 })).structuredContent.session_id;
+const write = (more) => client.callTool({ name: "write_stdin",
+                                          arguments: { session_id: session, ...more } });
+seen.echo = (await write({ chars: "hi\n", yield_time_ms: 20000 })).structuredContent.output;
+seen.end = (await write({ signal: "TERM", yield_time_ms: 20000 })).structuredContent.signal;
+seen.bad = (await client.callTool({ name: "shell", arguments: { command: 5 } })).isError;
+const abort = new AbortController();
+const cancelled = shell("sleep 1000", { timeout_ms: 1000000 }, { signal: abort.signal });
+setTimeout(() => abort.abort("enough"), 100);
+seen.cancelled = await cancelled.then(() => "answered", () => "cancelled");
+await client.ping();
+await client.close();
+console.log(JSON.stringify(seen));
