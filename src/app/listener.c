@@ -52,7 +52,6 @@ static bool listener_may_connect(struct listener *l, int fd) {
         return true;
     char who[64];
     snprintf(who, sizeof who, "unix: user %u, process %d", (unsigned)peer.uid, (int)peer.pid);
-    log_warn("refusing a connection of %s", who);
     ops_turned_away(l->ops, METRICS_USER, who, 0, "the socket is for another user");
     return false;
 }

@@ -4,6 +4,7 @@
 #include "sandbox/inside/launch.h"
 #include "app/doctor.h"
 #include "app/execpolicy_cmd.h"
+#include "app/health.h"
 #include "confine/fs_helper_main.h"
 #include "app/options.h"
 #include "app/sdnotify.h"
@@ -91,6 +92,8 @@ int xs_server_run(int argc, char **argv) {
     signal(SIGXFSZ, SIG_IGN); /* a write beyond the file size limit fails with EFBIG instead */
     if (execpolicy_cmd_is(argc, argv))
         return execpolicy_cmd_run(argc, argv, stdout, stderr);
+    if (health_is(argc, argv))
+        return health_run(argc, argv, stdout, stderr);
     struct options opt;
     switch (options_parse(argc, argv, &opt, stdout, stderr)) {
     case OPTIONS_EXIT_0: return 0;
@@ -101,10 +104,13 @@ int xs_server_run(int argc, char **argv) {
     case OPTIONS_RUN: break;
     }
     log_init(opt.log_level, STDERR_FILENO);
+    log_set_format(opt.log_format, log_is_journal(STDERR_FILENO, getenv("JOURNAL_STREAM")));
     crypto_init();
     if (options_unauthenticated_exposed(&opt))
         fprintf(stderr, "WARNING: listening beyond loopback without authentication; anyone who can "
                         "reach this port can run commands (see --ws-auth, --require-auth)\n");
+    if (options_auth_file_is_open(&opt))
+        log_warn("every user can read %s: run `chmod o-rwx %s`", opt.auth_file, opt.auth_file);
     int code = run(&opt);
     options_fini(&opt);
     return code;

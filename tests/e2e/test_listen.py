@@ -130,9 +130,9 @@ def test_unix_auth(fleet, place):
 
 
 def test_unix_peer_name(fleet, place):
-    server = start_unix(fleet, place / "socket", "--log-level", "info", quiet=False)
+    server = start_unix(fleet, place / "socket", quiet=False)
     client = server.client()
-    assert "client connected: unix\n" in server.stderr()
+    assert "client connected: peer=unix " in server.stderr()
     client.send_raw("{")
     client.wait(lambda: client.answers.get(-1), "an error")
     assert "unix" in client.answers[-1][0]["error"]["message"]
@@ -245,8 +245,8 @@ def test_strangers_are_refused(fleet, place):
         look_as(STRANGER, path)
     path.chmod(0o666)
     assert look_as(STRANGER, path) == ""
-    assert re.search(rf"WARN refusing a connection of unix: user {STRANGER}, process \d+\n",
-                     server.stderr())
+    assert re.search(rf'WARN connection refused: reason="the socket is for another user" '
+                     rf'peer="unix: user {STRANGER}, process \d+"\n', server.stderr())
     assert look_as(0, path) == "HTTP/1.1 200"
     server.client().sync()
 

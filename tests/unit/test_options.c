@@ -87,7 +87,8 @@ static void test_defaults(void **state) {
     assert_false(r.o.keep_detached);
     assert_false(r.o.require_auth);
     assert_int_equal(r.o.max_connections, 1024);
-    assert_int_equal(r.o.log_level, LOG_LEVEL_ERROR);
+    assert_int_equal(r.o.log_level, LOG_LEVEL_INFO);
+    assert_int_equal(r.o.log_format, LOG_FORMAT_TEXT);
 }
 
 static void test_values(void **state) {
@@ -510,7 +511,9 @@ static void test_environment_log_level(void **state) {
     setenv("EXEC_SERVER_LOG", "", 1);
     _cleanup_run_ struct run empty = RUN();
     assert_int_equal(empty.result, OPTIONS_RUN);
-    assert_int_equal(empty.o.log_level, LOG_LEVEL_ERROR);
+    assert_int_equal(empty.o.log_level, LOG_LEVEL_INFO);
+    _cleanup_run_ struct run stdio = RUN("--listen", "stdio");
+    assert_int_equal(stdio.o.log_level, LOG_LEVEL_WARN); /* the client reads it */
     setenv("EXEC_SERVER_LOG", "loud", 1);
     expect_usage("invalid value 'loud' for '--log-level' from the environment variable "
                  "'EXEC_SERVER_LOG'\n  [possible values: error, warn, info, debug, off]",
@@ -554,7 +557,9 @@ static void test_help_and_version(void **state) {
     assert_string_equal(small.out, help.out);
     _cleanup_run_ struct run version = RUN("-V");
     assert_int_equal(version.result, OPTIONS_EXIT_0);
-    assert_string_equal(version.out, "exec-server " EXEC_SERVER_VERSION "\n");
+    static const char begin[] = "exec-server " EXEC_SERVER_VERSION " (";
+    assert_memory_equal(version.out, begin, strlen(begin));
+    assert_string_equal(version.out + strlen(version.out) - 2, ")\n");
     _cleanup_run_ struct run version_long = RUN("exec-server", "--version");
     assert_string_equal(version_long.out, version.out);
 }
