@@ -447,6 +447,6 @@ enum options_result options_table_usage(FILE *err, const char *fmt, ...) {
     fputs("error: ", err);
     vfprintf(err, fmt, ap);
     va_end(ap);
-    fputs("\n\n" USAGE_LINE "\n\nFor more information, try '--help'.\n", err);
+    fputs("; see 'exec-server --help'\n", err);
     return OPTIONS_USAGE;
 }

@@ -121,7 +121,7 @@ extern const struct option_spec options_table[OPT_COUNT];
 void options_table_print_help(FILE *out);
 void options_table_print_version(FILE *out);
 
-/* "error: ...", the usage line and the hint on err; returns OPTIONS_USAGE. */
+/* "error: ..." and the hint on err, in one line; returns OPTIONS_USAGE. */
 enum options_result options_table_usage(FILE *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /*

@@ -58,6 +58,9 @@ static int serve(struct options *opt, bool *hung) {
     if (r == 0)
         r = server_listen(&s, &e);
     int code = r < 0 ? fail(err_msg(&e)) : 0;
+    if (r == 0 && options_unauthenticated_exposed(opt))
+        fprintf(stderr, "WARNING: listening beyond loopback without authentication; anyone who can "
+                        "reach this port can run commands (see --ws-auth, --require-auth)\n");
     if (r == 0)
         sdnotify_send(opt->notify_socket, "READY=1");
     if (r == 0 && (r = server_run(&s)) < 0)
@@ -106,9 +109,6 @@ int xs_server_run(int argc, char **argv) {
     log_init(opt.log_level, STDERR_FILENO);
     log_set_format(opt.log_format, log_is_journal(STDERR_FILENO, getenv("JOURNAL_STREAM")));
     crypto_init();
-    if (options_unauthenticated_exposed(&opt))
-        fprintf(stderr, "WARNING: listening beyond loopback without authentication; anyone who can "
-                        "reach this port can run commands (see --ws-auth, --require-auth)\n");
     if (options_auth_file_is_open(&opt))
         log_warn("every user can read %s: run `chmod o-rwx %s`", opt.auth_file, opt.auth_file);
     int code = run(&opt);

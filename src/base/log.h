@@ -1,8 +1,8 @@
 #pragma once
 /*
- * The log: one line per message on one descriptor, "TIMESTAMP LEVEL message\n" with the time in UTC
- * (RFC 3339, milliseconds), or a JSON object. A line is at most LOG_LINE_MAX bytes and leaves in one
- * write(2).
+ * The log: one line per message on one descriptor, "TIMESTAMP LEVEL message\n" with the time in
+ * UTC (RFC 3339, milliseconds), or a JSON object. A line is at most LOG_LINE_MAX bytes and leaves
+ * in one write(2).
  * Control characters, bytes that are not UTF-8 and the backslash are escaped, so that no string can
  * forge a line or drive a terminal. Logging never waits: while the descriptor takes nothing (a full
  * pipe, a reader that is gone) lines are dropped and counted, and the next line that gets through

@@ -3,7 +3,8 @@
  * Limits of one command. If the server has controllers of a cgroup v2 subtree, memory, pids, cpu
  * weight and cpu time hold for the whole tree of the command (cgroup.h). Else memory and pids
  * become resource limits: memory bounds the address space of each process, pids counts all
- * processes of the user and does not bind root. A start whose limits the host cannot enforce is refused.
+ * processes of the user and does not bind root. A start whose limits the host cannot enforce is
+ * refused.
  */
 
 #include "base/err.h"

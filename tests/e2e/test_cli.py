@@ -142,7 +142,8 @@ def test_unsupported_url(url):
 
 
 def test_port_in_use(server):
-    fails(1, "Error: Address in use (os error 98)", "--listen", server.url)
+    fails(1, f"Error: cannot listen on {server.url}: Address in use (os error 98); another program "
+          "listens there: choose another port, or 0 for any", "--listen", server.url)
 
 
 AUTH_MODES = "`--ws-auth capability-token` or `--ws-auth signed-bearer-token`"

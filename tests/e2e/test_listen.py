@@ -413,7 +413,7 @@ def test_passed_socket_that_is_exposed():
 
 
 def test_no_socket_passed():
-    line = "Error: --listen fd://: no socket was passed to this process (LISTEN_FDS)\n"
+    line = "Error: --listen fd://: no socket was passed (LISTEN_FDS): start it from a systemd socket unit\n"
     assert run("--listen", "fd://") == (1, "", line)
     assert run("--listen", "fd://", env={"LISTEN_PID": "1", "LISTEN_FDS": "1"}) == (1, "", line)
 

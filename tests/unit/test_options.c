@@ -312,13 +312,18 @@ static void test_usage_form(void **state) {
     (void)state;
     expect_usage("unexpected argument '--bogus' found", ARGS("--bogus"));
     expect_usage("unexpected argument '--bogus' found", ARGS("--bogus=1"));
-    expect_usage("unexpected argument '--list' found", ARGS("--list", "stdio"));
+    expect_usage("unexpected argument '--list' found; did you mean '--listen'?",
+                 ARGS("--list", "stdio"));
     expect_usage("unexpected argument '--LISTEN' found", ARGS("--LISTEN", "stdio"));
     expect_usage("unexpected argument '-x' found", ARGS("-x"));
     expect_usage("unexpected argument 'word' found", ARGS("word"));
     expect_usage("unexpected argument '' found", ARGS(""));
     expect_usage("unexpected argument '-' found", ARGS("-"));
-    expect_usage("unexpected argument '--listen' found", ARGS("--", "--listen"));
+    expect_usage("unexpected argument '--listen' found; did you mean '--listen'?",
+                 ARGS("--", "--listen"));
+    expect_usage("unexpected argument '--listn' found; did you mean '--listen'?",
+                 ARGS("--listn=stdio"));
+    expect_usage("unexpected argument 'listen' found; did you mean '--listen'?", ARGS("listen"));
     expect_run(ARGS("--"));
 }
 
@@ -331,7 +336,8 @@ static void test_missing_value(void **state) {
     expect_usage(listen, ARGS("--listen", "-h"));
     expect_usage(listen, ARGS("--listen", "--"));
     expect_usage("unexpected argument '-x' found", ARGS("--listen", "-x"));
-    expect_usage("unexpected argument '-1' found", ARGS("--session-ttl", "-1"));
+    expect_usage("invalid value '-1' for '--session-ttl <SECONDS>': must not be negative", ,
+                 ARGS("--session-ttl", "-1"));
     expect_usage("a value is required for '--config <KEY=VALUE>' but none was supplied",
                  ARGS("-c"));
     expect_usage("a value is required for '--ws-token-file <PATH>' but none was supplied",
@@ -445,14 +451,14 @@ static void test_session_ttl(void **state) {
 
 static void test_choices(void **state) {
     (void)state;
-    expect_usage("invalid value 'token' for '--ws-auth <MODE>'\n"
-                 "  [possible values: capability-token, signed-bearer-token]",
+    expect_usage("invalid value 'token' for '--ws-auth <MODE>'; "
+                 "possible values: capability-token, signed-bearer-token",
                  ARGS("--ws-auth", "token"));
-    expect_usage("invalid value 'Isolate' for '--linux-sandbox-pid-namespace <MODE>'\n"
-                 "  [possible values: isolate, inherit]",
+    expect_usage("invalid value 'Isolate' for '--linux-sandbox-pid-namespace <MODE>'; "
+                 "possible values: isolate, inherit",
                  ARGS("--linux-sandbox-pid-namespace", "Isolate"));
-    expect_usage("invalid value 'trace' for '--log-level <LEVEL>'\n"
-                 "  [possible values: error, warn, info, debug, off]",
+    expect_usage("invalid value 'trace' for '--log-level <LEVEL>'; "
+                 "possible values: error, warn, info, debug, off",
                  ARGS("--log-level", "trace"));
 }
 
@@ -488,7 +494,7 @@ static void test_environment_flags(void **state) {
                  ARGS());
     setenv(EXIT_CLOSE_ENV, "1", 1);
     expect_usage("invalid value '1' for '--exit-on-stdin-close' from the environment variable "
-                 "'" EXIT_CLOSE_ENV "'\n  [possible values: true, false]",
+                 "'" EXIT_CLOSE_ENV "'; possible values: true, false",
                  ARGS());
     setenv(EXIT_CLOSE_ENV, "false", 1);
     expect_run(ARGS());
@@ -516,7 +522,7 @@ static void test_environment_log_level(void **state) {
     assert_int_equal(stdio.o.log_level, LOG_LEVEL_WARN); /* the client reads it */
     setenv("EXEC_SERVER_LOG", "loud", 1);
     expect_usage("invalid value 'loud' for '--log-level' from the environment variable "
-                 "'EXEC_SERVER_LOG'\n  [possible values: error, warn, info, debug, off]",
+                 "'EXEC_SERVER_LOG'; possible values: error, warn, info, debug, off",
                  ARGS());
 }
 
