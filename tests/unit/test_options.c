@@ -336,7 +336,7 @@ static void test_missing_value(void **state) {
     expect_usage(listen, ARGS("--listen", "-h"));
     expect_usage(listen, ARGS("--listen", "--"));
     expect_usage("unexpected argument '-x' found", ARGS("--listen", "-x"));
-    expect_usage("invalid value '-1' for '--session-ttl <SECONDS>': must not be negative", ,
+    expect_usage("invalid value '-1' for '--session-ttl <SECONDS>': must not be negative",
                  ARGS("--session-ttl", "-1"));
     expect_usage("a value is required for '--config <KEY=VALUE>' but none was supplied",
                  ARGS("-c"));
