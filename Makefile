@@ -18,7 +18,7 @@ VERIFY_ARGS ?=
 MESON_SETUP = meson setup --prefix=$(PREFIX)
 NINJA = ninja --quiet
 
-.PHONY: all run check test verify conform real-client bench fuzz soak peers planted lint format hooks install uninstall dist-static clean help FORCE
+.PHONY: all run check test verify conform real-client bench fuzz soak peers planted lint format hooks install uninstall dist-static release image image-debian deb clean help FORCE
 
 all: build/exec-server ## build build/exec-server and build/xs (default)
 
@@ -120,6 +120,22 @@ dist-static: build-static/build.ninja ## stripped static files: dist/exec-server
 	    strip -o dist/$$name.new build-static/$$name && mv dist/$$name.new dist/$$name && \
 	    ls -l dist/$$name || exit 1; \
 	done
+
+release: ## static files for x86-64 and aarch64, sums, SPDX list: dist/release
+	@tools/deps build cross
+	@tools/release dist/release
+
+image: release ## container images as OCI archive: dist/exec-server-image.tar
+	@tools/image dist/release/exec-server-x86_64 dist/release/exec-server-aarch64 \
+	    dist/exec-server-image.tar
+
+deb: ## Debian packages: dist/deb
+	@tools/deps build package
+	@tools/deb dist/deb
+
+image-debian: deb ## the same on Debian, with exec-server-http: dist/exec-server-debian-image.tar
+	@tools/image --debian dist/deb/exec-server_*.deb dist/deb/exec-server-http_*.deb \
+	    dist/exec-server-debian-image.tar
 
 clean: ## remove everything that was built
 	rm -rf build build-* dist

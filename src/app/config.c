@@ -102,17 +102,19 @@ static int config_number(const struct config *c, const struct option_spec *spec,
     return reason != NULL ? config_bad(c, spec, reason, e) : 0;
 }
 
-static int config_hosts(const struct config *c, const struct option_spec *spec,
-                        const struct json_node *v, struct err *e) {
+static int config_list(const struct config *c, const struct option_spec *spec,
+                       const struct json_node *v, struct err *e) {
+    const char *want = spec->kind == OPTION_HOSTS ? "must be an array of host names"
+                                                  : "must be an array of networks";
     if (v->type != JSON_ARRAY)
-        return config_bad(c, spec, "must be an array of host names", e);
+        return config_bad(c, spec, want, e);
     json_for_each(name, v) {
         if (name->type != JSON_STRING)
-            return config_bad(c, spec, "must be an array of host names", e);
+            return config_bad(c, spec, want, e);
         const char *text = config_text(c, spec, name, e);
         if (text == NULL)
             return -EINVAL;
-        const char *reason = options_value_add_host(c->args, text);
+        const char *reason = options_value_add(c->args, spec->kind, text);
         if (reason != NULL)
             return err_set(e, ERR_INVALID_PARAMS, "config file %s: `%s`: `%s`: %s", c->path,
                            spec->key, text, reason);
@@ -127,7 +129,8 @@ static int config_value(const struct config *c, const struct option_spec *spec,
     case OPTION_BOOL: return config_bool(c, spec, v, e);
     case OPTION_COUNT:
     case OPTION_SECONDS: return config_number(c, spec, v, e);
-    case OPTION_HOSTS: return config_hosts(c, spec, v, e);
+    case OPTION_HOSTS:
+    case OPTION_NETS: return config_list(c, spec, v, e);
     case OPTION_TEXT:
     case OPTION_PATH:
     case OPTION_CHOICE: return config_string(c, spec, v, e);
@@ -170,9 +173,14 @@ static int config_read(const char *path, char **text, size_t *n, struct err *e) 
 /* Whether neither the command line nor the environment sets this option. */
 static bool config_wanted(const struct option_spec *spec, const bool *given) {
     enum option_id id = (enum option_id)(spec - options_table);
-    if (id == OPT_WS_TOKEN_FILE && given[OPT_WS_TOKEN_SHA256])
-        return false;
-    if (id == OPT_WS_TOKEN_SHA256 && given[OPT_WS_TOKEN_FILE])
+    static const enum option_id tokens[] = {OPT_WS_TOKEN_FILE, OPT_WS_TOKEN_SHA256,
+                                            OPT_WS_TOKENS_FILE};
+    bool is_token = false, one_given = false;
+    for (size_t i = 0; i < ARRAY_LEN(tokens); i++) {
+        is_token |= id == tokens[i];
+        one_given |= given[tokens[i]];
+    }
+    if (is_token && one_given)
         return false;
     return !given[id] && !(spec->auth && given[OPT_WS_AUTH]);
 }
@@ -182,7 +190,7 @@ static int config_members(const struct config *c, const struct json_node *root, 
     if (root->type != JSON_OBJECT)
         return err_set(e, ERR_INVALID_PARAMS, "config file %s: must be a JSON object", c->path);
     struct options_args file = *c->args;
-    file.host_count = 0;
+    file.hosts.count = file.nets.count = 0;
     const struct config checked = {c->path, &file, c->strings};
     json_for_each_member(k, root) {
         const struct option_spec *spec = config_find(json_str(k));
@@ -202,10 +210,10 @@ static int config_members(const struct config *c, const struct json_node *root, 
         c->args->on[id] = file.on[id];
         c->args->number[id] = file.number[id];
     }
-    if (file.from_file[OPT_HTTP_HOST]) {
-        memcpy(c->args->hosts, file.hosts, sizeof file.hosts);
-        c->args->host_count = file.host_count;
-    }
+    if (file.from_file[OPT_HTTP_HOST])
+        c->args->hosts = file.hosts;
+    if (file.from_file[OPT_TRUSTED_PROXY])
+        c->args->nets = file.nets;
     return 0;
 }
 
@@ -241,12 +249,12 @@ static int config_print_string(const char *text, FILE *out) {
     return r;
 }
 
-static int config_print_hosts(const struct options_args *args, FILE *out) {
+static int config_print_list(const struct options_list *list, FILE *out) {
     int r = 0;
     fputc('[', out);
-    for (size_t i = 0; r == 0 && i < args->host_count; i++) {
+    for (size_t i = 0; r == 0 && i < list->count; i++) {
         fputs(i > 0 ? ", " : "", out);
-        r = config_print_string(args->hosts[i], out);
+        r = config_print_string(list->items[i], out);
     }
     fputc(']', out);
     return r;
@@ -258,7 +266,8 @@ static int config_print_value(const struct options_args *args, enum option_id id
     case OPTION_BOOL: fputs(args->on[id] ? "true" : "false", out); return 0;
     case OPTION_COUNT:
     case OPTION_SECONDS: fprintf(out, "%" PRIu64, args->number[id]); return 0;
-    case OPTION_HOSTS: return config_print_hosts(args, out);
+    case OPTION_HOSTS: return config_print_list(&args->hosts, out);
+    case OPTION_NETS: return config_print_list(&args->nets, out);
     case OPTION_TEXT:
     case OPTION_PATH:
     case OPTION_CHOICE: return config_print_string(args->value[id], out);

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 
 #define LISTENER_BACKLOG 1024
+#define LISTENER_URL_MAX 80   /* bytes of "ws://[IPV6]:PORT" */
 #define LISTENER_BATCH 64     /* accepted per turn of the loop */
 #define LISTENER_PAUSE_MS 100 /* when descriptors have run out */
 
@@ -52,7 +53,6 @@ static bool listener_may_connect(struct listener *l, int fd) {
         return true;
     char who[64];
     snprintf(who, sizeof who, "unix: user %u, process %d", (unsigned)peer.uid, (int)peer.pid);
-    log_warn("refusing a connection of %s", who);
     ops_turned_away(l->ops, METRICS_USER, who, 0, "the socket is for another user");
     return false;
 }
@@ -124,17 +124,32 @@ static int listener_announce(int fd) {
 
 /* -- binding -- */
 
-static int listener_bind_tcp(struct listener *l) {
+/* What the operator can do about an address that cannot be used. */
+static const char *listener_remedy(int error) {
+    switch (error) {
+    case EADDRINUSE: return "; another program listens there: choose another port, or 0 for any";
+    case EACCES: return "; ports below 1024 are for root: choose another port";
+    case EADDRNOTAVAIL: return "; no interface here has this address: see `ip address`";
+    case EAFNOSUPPORT: return "; this system has no such addresses: choose an IPv4 address";
+    default: return "";
+    }
+}
+
+static int listener_bind_tcp(struct listener *l, struct err *e) {
     const struct options *o = l->opt;
+    char url[LISTENER_URL_MAX];
     int on = 1;
     l->io.fd = socket(o->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (l->io.fd < 0)
-        return -errno;
-    (void)setsockopt(l->io.fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(l->io.fd, (const struct sockaddr *)&o->addr, o->addr_len) < 0 ||
-        listen(l->io.fd, LISTENER_BACKLOG) < 0)
-        return -errno;
-    return 0;
+    if (l->io.fd >= 0)
+        (void)setsockopt(l->io.fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (l->io.fd >= 0 && bind(l->io.fd, (const struct sockaddr *)&o->addr, o->addr_len) == 0 &&
+        listen(l->io.fd, LISTENER_BACKLOG) == 0)
+        return 0;
+    int error = errno;
+    listener_tcp_url(&o->addr, url, sizeof url);
+    err_set(e, ERR_INTERNAL, "cannot listen on %s: %s (os error %d)%s", url, err_os_text(error),
+            error, listener_remedy(error));
+    return -error;
 }
 
 /* 0: a server listens on the socket file; -ECONNREFUSED: none does; or -errno. */
@@ -198,10 +213,14 @@ static int listener_bind_unix(struct listener *l, struct err *e) {
     const char *path = ((const struct sockaddr_un *)&l->opt->addr)->sun_path;
     int r = listener_try_unix(l);
     if (r == -ENOTSOCK)
-        err_set(e, ERR_INTERNAL, "cannot listen on unix://%s: the file exists and is not a socket",
+        err_set(e, ERR_INTERNAL,
+                "cannot listen on unix://%s: the file exists and is not a socket: choose "
+                "another path, or remove it",
                 path);
     else if (r == -EADDRINUSE)
-        err_set(e, ERR_INTERNAL, "cannot listen on unix://%s: a server is listening there already",
+        err_set(e, ERR_INTERNAL,
+                "cannot listen on unix://%s: a server is listening there already: "
+                "choose another path",
                 path);
     else if (r < 0)
         err_set(e, ERR_INTERNAL, "cannot listen on unix://%s: %s (os error %d)", path,
@@ -230,16 +249,13 @@ void listener_init(struct listener *l, struct loop *loop, const struct options *
 }
 
 int listener_open(struct listener *l, struct err *e) {
-    if (l->opt->listen == OPTIONS_LISTEN_UNIX) {
-        int bound = listener_bind_unix(l, e);
-        if (bound < 0)
-            return bound;
-    }
-    int r = 0;
+    int r = l->opt->listen == OPTIONS_LISTEN_UNIX ? listener_bind_unix(l, e)
+            : l->opt->listen == OPTIONS_LISTEN_WS ? listener_bind_tcp(l, e)
+                                                  : 0;
+    if (r < 0)
+        return r;
     if (l->opt->listen == OPTIONS_LISTEN_FD)
         l->io.fd = l->opt->listen_fd;
-    else if (l->opt->listen == OPTIONS_LISTEN_WS)
-        r = listener_bind_tcp(l);
     if (r == 0)
         r = loop_io_add(l->loop, &l->io, EPOLLIN);
     if (r == 0)

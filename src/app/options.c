@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #define WS_SCHEME "ws://"
@@ -170,7 +171,8 @@ static char *absolute_path(const char *path) {
 /* Checks the rules between the --ws-* options; reads no file. */
 static int check_auth_flags(const struct options_args *a, struct err *e) {
     const bool *given = a->given;
-    bool token = given[OPT_WS_TOKEN_FILE] || given[OPT_WS_TOKEN_SHA256];
+    bool token =
+        given[OPT_WS_TOKEN_FILE] || given[OPT_WS_TOKEN_SHA256] || given[OPT_WS_TOKENS_FILE];
     bool jwt = given[OPT_WS_SHARED_SECRET_FILE] || given[OPT_WS_ISSUER] || given[OPT_WS_AUDIENCE] ||
                given[OPT_WS_MAX_CLOCK_SKEW];
     const char *text = NULL;
@@ -184,6 +186,10 @@ static int check_auth_flags(const struct options_args *a, struct err *e) {
                    "`--ws-max-clock-skew-seconds` require `--ws-auth signed-bearer-token`";
         else if (given[OPT_WS_TOKEN_FILE] && given[OPT_WS_TOKEN_SHA256])
             text = "`--ws-token-file` and `--ws-token-sha256` are mutually exclusive";
+        else if (given[OPT_WS_TOKENS_FILE] &&
+                 (given[OPT_WS_TOKEN_FILE] || given[OPT_WS_TOKEN_SHA256]))
+            text =
+                "`--ws-tokens-file` replaces `--ws-token-file` and `--ws-token-sha256`: give one";
         else if (!token)
             text = "`--ws-token-file` or `--ws-token-sha256` is required when "
                    "`--ws-auth capability-token` is set";
@@ -206,9 +212,17 @@ static int refuse_unavailable(const struct options_args *a, struct err *e) {
     return 0;
 }
 
+/* The option that names the token or secret file; OPT_COUNT: none. */
+static enum option_id auth_file_option(const struct options_args *a) {
+    return a->given[OPT_WS_SHARED_SECRET_FILE] ? OPT_WS_SHARED_SECRET_FILE
+           : a->given[OPT_WS_TOKENS_FILE]      ? OPT_WS_TOKENS_FILE
+           : a->given[OPT_WS_TOKEN_FILE]       ? OPT_WS_TOKEN_FILE
+                                               : OPT_COUNT;
+}
+
 static int load_auth_file(struct options *o, const struct options_args *a, struct err *e) {
     bool is_signed = a->given[OPT_WS_SHARED_SECRET_FILE];
-    const char *path = a->value[is_signed ? OPT_WS_SHARED_SECRET_FILE : OPT_WS_TOKEN_FILE];
+    const char *path = a->value[auth_file_option(a)];
     o->auth_file = absolute_path(path);
     if (o->auth_file == NULL) {
         struct err os = ERR_INIT;
@@ -217,6 +231,8 @@ static int load_auth_file(struct options *o, const struct options_args *a, struc
         err_fini(&os);
         return r;
     }
+    if (a->given[OPT_WS_TOKENS_FILE])
+        return auth_tokens_file(&o->auth, o->auth_file, e);
     if (!is_signed)
         return auth_capability_file(&o->auth, o->auth_file, e);
     uint64_t seconds = a->number[OPT_WS_MAX_CLOCK_SKEW];
@@ -276,8 +292,10 @@ static int apply_files(struct options *o, const struct options_args *a, struct e
         if (o->audit_log == NULL)
             return err_os(e, ERR_INTERNAL, errno);
     }
-    for (size_t i = 0; i < a->host_count; i++) {
-        o->http_hosts[i] = strdup(a->hosts[i]);
+    for (size_t i = 0; i < a->nets.count; i++)
+        (void)!forwarded_add(&o->trusted, a->nets.items[i]); /* checked when it was read */
+    for (size_t i = 0; i < a->hosts.count; i++) {
+        o->http_hosts[i] = strdup(a->hosts.items[i]);
         if (o->http_hosts[i] == NULL)
             return err_os(e, ERR_INTERNAL, ENOMEM);
         o->http_host_count++;
@@ -305,6 +323,54 @@ static void apply_values(struct options *o, const struct options_args *a) {
     o->allow_prepared_exec = a->on[OPT_ALLOW_PREPARED_EXEC];
     o->inherit_pids = strcmp(a->value[OPT_PID_NAMESPACE], "inherit") == 0;
     log_level_parse(a->value[OPT_LOG_LEVEL], &o->log_level);
+    if (strcmp(a->value[OPT_LOG_FORMAT], "json") == 0)
+        o->log_format = LOG_FORMAT_JSON;
+    o->command_timeout_ms = a->number[OPT_COMMAND_TIMEOUT];
+    o->command_timeout_max_ms = a->number[OPT_COMMAND_TIMEOUT_MAX];
+}
+
+/* Options that set a limit of commands, with the kind of the limit. */
+static const struct {
+    enum option_id usual, max;
+    enum limits_kind kind;
+} command_limits[] = {
+    {OPT_COMMAND_MEMORY, OPT_COMMAND_MEMORY_MAX, LIMITS_MEMORY},
+    {OPT_COMMAND_PIDS, OPT_COMMAND_PIDS_MAX, LIMITS_PIDS},
+    {OPT_COMMAND_CPU, OPT_COMMAND_CPU_MAX, LIMITS_CPU},
+};
+
+static int check_command_pair(const struct options_args *a, enum option_id usual,
+                              enum option_id max, struct err *e) {
+    if (a->number[max] == 0 || a->number[usual] <= a->number[max])
+        return 0;
+    return err_set(e, ERR_INVALID_PARAMS, "--%s is more than --%s allows; lower it",
+                   options_table[usual].name, options_table[max].name);
+}
+
+static int apply_command_limit(struct limits *l, enum option_id id, enum limits_kind kind,
+                               const struct options_args *a, struct err *e) {
+    _cleanup_err_ struct err why = ERR_INIT;
+    struct limits one = {0};
+    if (a->number[id] == 0)
+        return 0;
+    one.given[kind] = l->given[kind] = true;
+    one.value[kind] = l->value[kind] = (int64_t)a->number[id];
+    if (limits_check(&one, &why) == 0)
+        return 0;
+    return err_set(e, ERR_INVALID_PARAMS, "--%s: %s", options_table[id].name, err_msg(&why));
+}
+
+static int apply_command_limits(struct options *o, const struct options_args *a, struct err *e) {
+    int r = check_command_pair(a, OPT_COMMAND_TIMEOUT, OPT_COMMAND_TIMEOUT_MAX, e);
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(command_limits); i++) {
+        enum limits_kind kind = command_limits[i].kind;
+        r = apply_command_limit(&o->command_limits, command_limits[i].usual, kind, a, e);
+        if (r == 0)
+            r = apply_command_limit(&o->command_limits_max, command_limits[i].max, kind, a, e);
+        if (r == 0)
+            r = check_command_pair(a, command_limits[i].usual, command_limits[i].max, e);
+    }
+    return r;
 }
 
 /* The order of these steps decides which of several errors is reported. */
@@ -315,7 +381,7 @@ static int apply(struct options *o, const struct options_args *a, unsigned passe
         r = refuse_unavailable(a, e);
     if (r == 0)
         r = apply_listen(o, a, passed, e);
-    if (r == 0 && (a->given[OPT_WS_TOKEN_FILE] || a->given[OPT_WS_SHARED_SECRET_FILE]))
+    if (r == 0 && auth_file_option(a) != OPT_COUNT)
         r = load_auth_file(o, a, e);
     if (r == 0 && o->require_auth && options_unauthenticated_exposed(o))
         r = err_set(e, ERR_INVALID_PARAMS,
@@ -325,6 +391,8 @@ static int apply(struct options *o, const struct options_args *a, unsigned passe
         r = err_set(e, ERR_INVALID_PARAMS,
                     "--%s: `%s` is not a loopback address and `--ws-auth` is not set",
                     o->metrics ? "metrics" : "http-files", a->value[OPT_LISTEN]);
+    if (r == 0)
+        r = apply_command_limits(o, a, e);
     if (r == 0)
         r = apply_http_program(o, a, e);
     return r == 0 ? apply_files(o, a, e) : r;
@@ -337,7 +405,9 @@ static void fill_defaults(struct options_args *a, unsigned passed) {
     if (a->value[OPT_PID_NAMESPACE] == NULL)
         a->value[OPT_PID_NAMESPACE] = "isolate";
     if (a->value[OPT_LOG_LEVEL] == NULL)
-        a->value[OPT_LOG_LEVEL] = "error";
+        a->value[OPT_LOG_LEVEL] = strncmp(a->value[OPT_LISTEN], "stdio", 5) == 0 ? "warn" : "info";
+    if (a->value[OPT_LOG_FORMAT] == NULL)
+        a->value[OPT_LOG_FORMAT] = "text";
     /* An operator who ends sessions at once must not get lasting ones because a client asks. */
     if (!a->given[OPT_SESSION_TTL_MAX] && a->number[OPT_SESSION_TTL] == 0)
         a->number[OPT_SESSION_TTL_MAX] = 0;
@@ -353,8 +423,7 @@ static enum options_result finish_output(FILE *out, FILE *err) {
 /* Prints absolute paths, as the server uses them. */
 static int print_config(const struct options *o, struct options_args *a, FILE *out, struct err *e) {
     if (o->auth_file != NULL)
-        a->value[a->given[OPT_WS_SHARED_SECRET_FILE] ? OPT_WS_SHARED_SECRET_FILE
-                                                     : OPT_WS_TOKEN_FILE] = o->auth_file;
+        a->value[auth_file_option(a)] = o->auth_file;
     a->value[OPT_AUDIT_LOG] = o->audit_log;
     a->value[OPT_HTTP_PROGRAM] = o->http_program;
     return config_print(a, out, e);
@@ -399,12 +468,19 @@ void options_fini(struct options *o) {
     *o = (struct options){.listen_fd = -1};
 }
 
+bool options_auth_file_is_open(const struct options *o) {
+    struct stat st;
+    return o->auth_file != NULL && stat(o->auth_file, &st) == 0 && S_ISREG(st.st_mode) &&
+           (st.st_mode & S_IROTH) != 0;
+}
+
 int options_reload_auth(struct options *o, struct err *e) {
     if (o->auth_file == NULL)
         return 0;
     struct auth fresh = {.mode = AUTH_NONE};
     int r = o->auth.mode == AUTH_SIGNED ? auth_signed(&fresh, o->auth_file, o->auth.issuer,
                                                       o->auth.audience, o->auth.skew, e)
+            : o->auth.tokens != NULL    ? auth_tokens_file(&fresh, o->auth_file, e)
                                         : auth_capability_file(&fresh, o->auth_file, e);
     if (r < 0) {
         auth_fini(&fresh);

@@ -7,13 +7,15 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "net/auth.h"
+#include "net/forwarded.h"
+#include "proc/limits.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
-#define OPTIONS_HOSTS_MAX 16 /* names of --http-host */
+#define OPTIONS_LIST_MAX 16 /* values of --http-host, of --trusted-proxy */
 
 enum options_listen {
     OPTIONS_LISTEN_WS,    /* bind `addr`, IPv4 or IPv6, port 0 = any */
@@ -27,14 +29,15 @@ struct options {
     enum options_listen listen;
     struct sockaddr_storage addr; /* all but OPTIONS_LISTEN_STDIO */
     socklen_t addr_len;
-    int listen_fd;                       /* OPTIONS_LISTEN_FD: the socket, checked; else -1 */
-    unsigned max_connections;            /* >= 1 */
-    uint64_t concurrent_requests;        /* per connection, >= 1 */
-    char *http_hosts[OPTIONS_HOSTS_MAX]; /* owned: names that HTTP accepts in Host */
+    int listen_fd;                      /* OPTIONS_LISTEN_FD: the socket, checked; else -1 */
+    unsigned max_connections;           /* >= 1 */
+    uint64_t concurrent_requests;       /* per connection, >= 1 */
+    char *http_hosts[OPTIONS_LIST_MAX]; /* owned: names that HTTP accepts in Host */
     size_t http_host_count;
-    bool metrics;       /* answer /metrics */
-    bool http_files;    /* answer /v1/files */
-    char *http_program; /* owned: for web_host_init(); NULL = beside our own */
+    struct forwarded trusted; /* whose X-Forwarded-For counts */
+    bool metrics;             /* answer /metrics */
+    bool http_files;          /* answer /v1/files */
+    char *http_program;       /* owned: for web_host_init(); NULL = beside our own */
 
     /* Authentication. */
     struct auth auth; /* loaded, ready to use */
@@ -45,9 +48,13 @@ struct options {
     uint64_t session_ttl_ms;     /* 0 = a session ends with its connection */
     uint64_t session_ttl_max_ms; /* that a client may ask for */
     bool keep_detached;
-    bool allow_attach;            /* process/attach is answered */
-    unsigned max_processes;       /* that run at once, per session; 0 = no limit */
-    size_t retained_output;       /* bytes kept per process, >= 65536 */
+    bool allow_attach;                /* process/attach is answered */
+    unsigned max_processes;           /* that run at once, per session; 0 = no limit */
+    struct limits command_limits;     /* of commands whose client asks for none */
+    struct limits command_limits_max; /* that a client may ask for; given = there is one */
+    uint64_t command_timeout_ms;      /* likewise; 0 = none */
+    uint64_t command_timeout_max_ms;  /* 0 = any */
+    size_t retained_output;           /* bytes kept per process, >= 65536 */
     uint64_t closed_retention_ms; /* how long a closed process can still be read; 0 = not at all */
     uint64_t closed_retention_max_ms; /* that a client may ask for */
     size_t closed_output_max;         /* bytes kept by all closed processes; 0 = none */
@@ -58,6 +65,7 @@ struct options {
     /* Reports. */
     char *audit_log; /* owned, absolute; NULL = none */
     enum log_level log_level;
+    enum log_format log_format;
     char *notify_socket; /* owned: for sdnotify_send(); NULL = nobody to notify */
 };
 
@@ -86,6 +94,9 @@ bool options_exposed(const struct options *o);
 
 /* Whether other machines can reach the listener without a token. */
 bool options_unauthenticated_exposed(const struct options *o);
+
+/* Whether users other than the owner and its group can read the token or secret file. */
+bool options_auth_file_is_open(const struct options *o);
 
 /*
  * Reads auth_file again and replaces o->auth. 0 on success, and if there is no file. On failure

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#define SIMILAR_MAX 40 /* bytes of the names that are compared */
+
 struct scan {
     struct options_args *args;
     FILE *out, *err;
@@ -52,8 +54,51 @@ static const struct option_spec *find_option(const char *arg) {
     return arg[1] == '-' ? find_name(long_name(arg)) : find_letter(arg[1]);
 }
 
+/* How many letters must be changed, added or removed to turn one word into the other. */
+static size_t distance(struct str a, struct str b) {
+    size_t row[SIMILAR_MAX + 1];
+    for (size_t j = 0; j <= b.n; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= a.n; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b.n; j++) {
+            size_t other = diagonal + (a.p[i - 1] != b.p[j - 1]);
+            diagonal = row[j];
+            row[j] = MIN(other, MIN(row[j - 1], row[j]) + 1);
+        }
+    }
+    return row[b.n];
+}
+
+/* The option whose name resembles a word, or NULL. */
+static const struct option_spec *find_similar(struct str name) {
+    const struct option_spec *best = NULL;
+    size_t nearest = 3;
+    if (name.n < 3 || name.n > SIMILAR_MAX)
+        return NULL;
+    for (unsigned id = 0; id < OPT_COUNT; id++) {
+        const struct option_spec *spec = &options_table[id];
+        struct str other = str_of(spec->name);
+        bool begins =
+            spec->help != NULL && other.n > name.n && memcmp(other.p, name.p, name.n) == 0;
+        size_t d = begins ? 2 : other.n <= SIMILAR_MAX ? distance(name, other) : nearest;
+        if (d < nearest) {
+            best = spec;
+            nearest = d;
+        }
+    }
+    return best;
+}
+
 static enum options_result unexpected(const struct scan *s, const char *arg) {
-    int n = strncmp(arg, "--", 2) == 0 ? (int)strcspn(arg, "=") : (int)strlen(arg);
+    bool is_long = strncmp(arg, "--", 2) == 0;
+    int n = is_long ? (int)strcspn(arg, "=") : (int)strlen(arg);
+    const char *word = is_long ? arg + 2 : arg + strspn(arg, "-");
+    const struct option_spec *similar = find_similar((struct str){word, strcspn(word, "=")});
+    if (similar != NULL)
+        return options_table_usage(s->err, "unexpected argument '%.*s' found; did you mean '--%s'?",
+                                   n, arg, similar->name);
     return options_table_usage(s->err, "unexpected argument '%.*s' found", n, arg);
 }
 
@@ -67,8 +112,8 @@ static enum options_result bad_choice(const struct scan *s, const struct option_
     char list[128] = "";
     for (size_t n = 0; *choices != NULL && n < sizeof(list); choices++)
         n += (size_t)snprintf(list + n, sizeof(list) - n, "%s%s", n > 0 ? ", " : "", *choices);
-    return options_table_usage(s->err, "invalid value '%s' for '%s'\n  [possible values: %s]",
-                               value, label_of(s, spec).s, list);
+    return options_table_usage(s->err, "invalid value '%s' for '%s'; possible values: %s", value,
+                               label_of(s, spec).s, list);
 }
 
 static const char *const booleans[] = {"true", "false", NULL};
@@ -80,7 +125,8 @@ static const char *keep_value(struct options_args *args, const struct option_spe
     switch (spec->kind) {
     case OPTION_COUNT:
     case OPTION_SECONDS: return options_value_number(spec, value, &args->number[id], reason);
-    case OPTION_HOSTS: return options_value_add_host(args, value);
+    case OPTION_HOSTS:
+    case OPTION_NETS: return options_value_add(args, spec->kind, value);
     case OPTION_BOOL: args->on[id] = strcmp(value, "true") == 0; return NULL;
     case OPTION_FLAG:
     case OPTION_TEXT:
@@ -151,6 +197,10 @@ static enum options_result scan_option(const struct scan *s, int argc, char **ar
     const char *next = *i + 1 < argc ? argv[*i + 1] : NULL;
     if (next == NULL)
         return missing_value(s, spec);
+    bool negative = next[0] == '-' && next[1] >= '0' && next[1] <= '9';
+    if (negative && (spec->kind == OPTION_COUNT || spec->kind == OPTION_SECONDS))
+        return options_table_usage(s->err, "invalid value '%s' for '%s': must not be negative",
+                                   next, label_of(s, spec).s);
     if (next[0] == '-' && next[1] != '\0')
         return strcmp(next, "--") == 0 || find_option(next) != NULL ? missing_value(s, spec)
                                                                     : unexpected(s, next);
@@ -182,7 +232,7 @@ static enum options_result scan_argv(const struct scan *s, int argc, char **argv
             continue;
         }
         if (only_words || argv[i][0] != '-' || argv[i][1] == '\0')
-            return options_table_usage(s->err, "unexpected argument '%s' found", argv[i]);
+            return unexpected(s, argv[i]);
         enum options_result r = scan_option(s, argc, argv, &i);
         if (r != OPTIONS_RUN)
             return r;

@@ -1,5 +1,7 @@
 #include "app/options_table.h"
 
+#include "base/commit.h"
+
 #include <stdarg.h>
 #include <string.h>
 
@@ -14,6 +16,7 @@
 static const char *const auth_modes[] = {"capability-token", "signed-bearer-token", NULL};
 static const char *const namespace_modes[] = {"isolate", "inherit", NULL};
 static const char *const log_levels[] = {"error", "warn", "info", "debug", "off", NULL};
+static const char *const log_formats[] = {"text", "json", NULL};
 static const char *const remote_transports[] = {"noise", "direct", NULL};
 
 const struct option_spec options_table[OPT_COUNT] = {
@@ -65,6 +68,14 @@ const struct option_spec options_table[OPT_COUNT] = {
                              .kind = OPTION_TEXT,
                              .auth = true,
                              .help = "SHA-256 of the capability token, instead of the token"},
+    [OPT_WS_TOKENS_FILE] =
+        {.name = "ws-tokens-file",
+         .value = "PATH",
+         .key = "wsTokensFile",
+         .kind = OPTION_PATH,
+         .auth = true,
+         .help = "File with several capability tokens, a line `NAME TOKEN` or `NAME sha256:HEX`\n"
+                 "for each; read again on SIGHUP"},
     [OPT_WS_SHARED_SECRET_FILE] =
         {.name = "ws-shared-secret-file",
          .value = "PATH",
@@ -97,6 +108,14 @@ const struct option_spec options_table[OPT_COUNT] = {
                           .key = "requireAuth",
                           .help = "Refuse to listen on an address that is not loopback without\n"
                                   "--ws-auth, instead of warning about it"},
+    [OPT_TRUSTED_PROXY] =
+        {.name = "trusted-proxy",
+         .value = "CIDR",
+         .key = "trustedProxies",
+         .kind = OPTION_NETS,
+         .repeatable = true,
+         .help = "Believe X-Forwarded-For if it comes from this address or network, or `unix` for\n"
+                 "the Unix socket; can be given up to 16 times"},
     [OPT_HTTP_HOST] =
         {.name = "http-host",
          .value = "NAME",
@@ -152,6 +171,71 @@ const struct option_spec options_table[OPT_COUNT] = {
          .kind = OPTION_COUNT,
          .max = 1000000,
          .help = "Processes of one session that may run at the same time; 0 is no limit\n"
+                 "[default: 0]"},
+    [OPT_COMMAND_MEMORY] =
+        {.name = "command-memory",
+         .value = "BYTES",
+         .key = "commandMemoryBytes",
+         .kind = OPTION_COUNT,
+         .max = INT64_MAX,
+         .help = "Memory of a command whose client sets no limit; 0 is none beyond the maximum\n"
+                 "[default: 0]"},
+    [OPT_COMMAND_MEMORY_MAX] =
+        {.name = "command-memory-max",
+         .value = "BYTES",
+         .key = "commandMemoryBytesMax",
+         .kind = OPTION_COUNT,
+         .max = INT64_MAX,
+         .help = "The most memory that a command may have, whoever asks; 0 is any\n"
+                 "[default: 0]"},
+    [OPT_COMMAND_PIDS] =
+        {.name = "command-pids",
+         .value = "COUNT",
+         .key = "commandPids",
+         .kind = OPTION_COUNT,
+         .max = 4194304,
+         .help = "Processes of a command whose client sets no limit; 0 is none beyond the maximum\n"
+                 "[default: 0]"},
+    [OPT_COMMAND_PIDS_MAX] =
+        {.name = "command-pids-max",
+         .value = "COUNT",
+         .key = "commandPidsMax",
+         .kind = OPTION_COUNT,
+         .max = 4194304,
+         .help = "The most processes that a command may have, whoever asks; 0 is any\n"
+                 "[default: 0]"},
+    [OPT_COMMAND_CPU] =
+        {.name = "command-cpu-percent",
+         .value = "PERCENT",
+         .key = "commandCpuPercent",
+         .kind = OPTION_COUNT,
+         .max = 1000000,
+         .help = "CPU time of a command whose client sets no limit, 100 is one CPU; 0 is none\n"
+                 "beyond the maximum [default: 0]"},
+    [OPT_COMMAND_CPU_MAX] =
+        {.name = "command-cpu-percent-max",
+         .value = "PERCENT",
+         .key = "commandCpuPercentMax",
+         .kind = OPTION_COUNT,
+         .max = 1000000,
+         .help = "The most CPU time that a command may have, whoever asks; 0 is any\n"
+                 "[default: 0]"},
+    [OPT_COMMAND_TIMEOUT] =
+        {.name = "command-timeout",
+         .value = "SECONDS",
+         .key = "commandTimeoutMs",
+         .kind = OPTION_SECONDS,
+         .max = YEAR_MS,
+         .help =
+             "How long a command may run whose client sets no limit; fractions allowed, 0 is no\n"
+             "limit beyond the maximum [default: 0]"},
+    [OPT_COMMAND_TIMEOUT_MAX] =
+        {.name = "command-timeout-max",
+         .value = "SECONDS",
+         .key = "commandTimeoutMaxMs",
+         .kind = OPTION_SECONDS,
+         .max = YEAR_MS,
+         .help = "The longest that a command may run, whoever asks; fractions allowed, 0 is any\n"
                  "[default: 0]"},
     [OPT_RETAINED_OUTPUT] = {.name = "retained-output",
                              .value = "BYTES",
@@ -232,7 +316,14 @@ const struct option_spec options_table[OPT_COUNT] = {
                        .key = "logLevel",
                        .kind = OPTION_CHOICE,
                        .choices = log_levels,
-                       .help = "What to report on standard error [default: error]"},
+                       .help =
+                           "What to report on standard error [default: info, with `stdio` warn]"},
+    [OPT_LOG_FORMAT] = {.name = "log-format",
+                        .value = "FORMAT",
+                        .key = "logFormat",
+                        .kind = OPTION_CHOICE,
+                        .choices = log_formats,
+                        .help = "How to report it: lines of text, or JSON objects [default: text]"},
     [OPT_CONFIG_FILE] = {.name = "config-file",
                          .value = "FILE",
                          .kind = OPTION_PATH,
@@ -329,9 +420,11 @@ static void print_option(FILE *out, const struct option_spec *spec) {
 void options_table_print_help(FILE *out) {
     fputs("Runs commands on this machine for Codex clients that connect to it.\n\n" USAGE_LINE
           "\n       exec-server doctor [--json]\n"
+          "       exec-server health <URL>\n"
           "       exec-server execpolicy check --rules <PATH> <COMMAND>...\n\n"
-          "`doctor` prints what this host can enforce in a sandbox, and exits. `execpolicy check`\n"
-          "prints what `.rules` files say about a command.\n\nOptions:",
+          "`doctor` prints what this host can enforce in a sandbox, and exits. `health` asks a\n"
+          "running server whether it is ready. `execpolicy check` prints what `.rules` files say\n"
+          "about a command.\n\nOptions:",
           out);
     for (unsigned id = 0; id < OPT_COUNT; id++) {
         if (options_table[id].help != NULL)
@@ -345,7 +438,7 @@ void options_table_print_help(FILE *out) {
 }
 
 void options_table_print_version(FILE *out) {
-    fputs("exec-server " EXEC_SERVER_VERSION "\n", out);
+    fprintf(out, "exec-server " EXEC_SERVER_VERSION " (%s)\n", commit_name);
 }
 
 enum options_result options_table_usage(FILE *err, const char *fmt, ...) {
@@ -354,6 +447,6 @@ enum options_result options_table_usage(FILE *err, const char *fmt, ...) {
     fputs("error: ", err);
     vfprintf(err, fmt, ap);
     va_end(ap);
-    fputs("\n\n" USAGE_LINE "\n\nFor more information, try '--help'.\n", err);
+    fputs("; see 'exec-server --help'\n", err);
     return OPTIONS_USAGE;
 }

@@ -12,11 +12,13 @@ enum option_id {
     OPT_WS_AUTH,
     OPT_WS_TOKEN_FILE,
     OPT_WS_TOKEN_SHA256,
+    OPT_WS_TOKENS_FILE,
     OPT_WS_SHARED_SECRET_FILE,
     OPT_WS_ISSUER,
     OPT_WS_AUDIENCE,
     OPT_WS_MAX_CLOCK_SKEW,
     OPT_REQUIRE_AUTH,
+    OPT_TRUSTED_PROXY,
     OPT_HTTP_HOST,
     OPT_METRICS,
     OPT_HTTP_FILES,
@@ -26,6 +28,14 @@ enum option_id {
     OPT_KEEP_DETACHED,
     OPT_ALLOW_ATTACH,
     OPT_MAX_PROCESSES,
+    OPT_COMMAND_MEMORY,
+    OPT_COMMAND_MEMORY_MAX,
+    OPT_COMMAND_PIDS,
+    OPT_COMMAND_PIDS_MAX,
+    OPT_COMMAND_CPU,
+    OPT_COMMAND_CPU_MAX,
+    OPT_COMMAND_TIMEOUT,
+    OPT_COMMAND_TIMEOUT_MAX,
     OPT_RETAINED_OUTPUT,
     OPT_CLOSED_RETENTION,
     OPT_CLOSED_RETENTION_MAX,
@@ -36,6 +46,7 @@ enum option_id {
     OPT_PID_NAMESPACE,
     OPT_AUDIT_LOG,
     OPT_LOG_LEVEL,
+    OPT_LOG_FORMAT,
     OPT_CONFIG_FILE,
     OPT_PRINT_CONFIG,
     OPT_HELP,
@@ -68,6 +79,7 @@ enum option_kind {
     OPTION_COUNT,   /* a whole number */
     OPTION_SECONDS, /* seconds with fractions; kept, and written in the config file, in ms */
     OPTION_HOSTS,   /* host names, one by one; an array in the config file */
+    OPTION_NETS,    /* networks, likewise */
 };
 
 /*
@@ -81,8 +93,10 @@ struct options_args {
     const char *value[OPT_COUNT]; /* TEXT, PATH, CHOICE; NULL when not given */
     bool on[OPT_COUNT];           /* FLAG, BOOL */
     uint64_t number[OPT_COUNT];   /* COUNT, SECONDS */
-    const char *hosts[OPTIONS_HOSTS_MAX];
-    size_t host_count;
+    struct options_list {
+        const char *items[OPTIONS_LIST_MAX];
+        size_t count;
+    } hosts, nets; /* HOSTS, NETS */
 };
 
 struct option_spec {
@@ -107,7 +121,7 @@ extern const struct option_spec options_table[OPT_COUNT];
 void options_table_print_help(FILE *out);
 void options_table_print_version(FILE *out);
 
-/* "error: ...", the usage line and the hint on err; returns OPTIONS_USAGE. */
+/* "error: ..." and the hint on err, in one line; returns OPTIONS_USAGE. */
 enum options_result options_table_usage(FILE *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /*
@@ -120,8 +134,14 @@ const char *options_value_number(const struct option_spec *spec, const char *tex
 const char *options_value_range(const struct option_spec *spec, uint64_t v, bool in_ms,
                                 char reason[OPTIONS_REASON_MAX]);
 
-/* Adds a name to args->hosts (borrowed). NULL, or why it cannot be used. */
-const char *options_value_add_host(struct options_args *args, const char *name);
+/* The list that a HOSTS or NETS option fills. */
+static inline struct options_list *options_value_list(struct options_args *args,
+                                                      enum option_kind kind) {
+    return kind == OPTION_NETS ? &args->nets : &args->hosts;
+}
+
+/* Adds a host name or a network to its list (borrowed). NULL, or why it cannot be used. */
+const char *options_value_add(struct options_args *args, enum option_kind kind, const char *text);
 
 bool options_value_is_choice(const char *value, const char *const *choices);
 

@@ -95,15 +95,29 @@ const char *options_value_number(const struct option_spec *spec, const char *tex
     return options_value_range(spec, *v, false, reason);
 }
 
-const char *options_value_add_host(struct options_args *args, const char *name) {
+/* Why a text is no host name, or NULL. */
+static const char *value_check_host(const char *name) {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                   "0123456789.-_";
     size_t n = strlen(name);
     if (n == 0 || n > HOST_NAME_BYTES_MAX || strspn(name, allowed) != n)
         return "not a host name";
-    if (args->host_count == ARRAY_LEN(args->hosts))
-        return "more than " TEXT_OF(OPTIONS_HOSTS_MAX) " names";
-    args->hosts[args->host_count++] = name;
+    return NULL;
+}
+
+const char *options_value_add(struct options_args *args, enum option_kind kind, const char *text) {
+    struct options_list *list = options_value_list(args, kind);
+    struct forwarded scratch = {0};
+    const char *bad = kind == OPTION_HOSTS ? value_check_host(text)
+                      : forwarded_add(&scratch, text) < 0
+                          ? "not an address, a network such as 10.0.0.0/8, or `unix`"
+                          : NULL;
+    if (bad != NULL)
+        return bad;
+    if (list->count == ARRAY_LEN(list->items))
+        return kind == OPTION_HOSTS ? "more than " TEXT_OF(OPTIONS_LIST_MAX) " names"
+                                    : "more than " TEXT_OF(OPTIONS_LIST_MAX) " networks";
+    list->items[list->count++] = text;
     return NULL;
 }
 

@@ -337,6 +337,10 @@ static int server_init_processes(struct server *s, struct rlimit nofile) {
         .keep_detached = o->keep_detached,
         .allow_attach = o->allow_attach,
         .max_processes = o->max_processes,
+        .limits = o->command_limits,
+        .limits_max = o->command_limits_max,
+        .timeout_ms = o->command_timeout_ms,
+        .timeout_max_ms = o->command_timeout_max_ms,
         .retained_output = o->retained_output,
         .closed_retention_ms = o->closed_retention_ms,
         .closed_retention_max_ms = o->closed_retention_max_ms,
@@ -364,7 +368,19 @@ static int server_init_conns(struct server *s) {
     s->conns.files = o->http_files;
     s->conns.http_hosts = s->opt->http_hosts;
     s->conns.http_host_count = o->http_host_count;
+    s->conns.trusted = &o->trusted;
     return r;
+}
+
+/* Chooses what the histograms of /metrics show. */
+static void server_time_methods(struct rpc_host *h) {
+    for (size_t i = 0; i < h->method_count; i++) {
+        const char *name = h->methods[i].name;
+        if (strcmp(name, "process/start") == 0)
+            h->timing[i] = RPC_TIMED_START;
+        else if (strncmp(name, "fs/", 3) == 0)
+            h->timing[i] = RPC_TIMED_FILES;
+    }
 }
 
 int server_init(struct server *s, struct options *opt, struct rlimit nofile, struct err *e) {
@@ -400,9 +416,11 @@ int server_init(struct server *s, struct options *opt, struct rlimit nofile, str
     size_t missing = web_host_is_ready(&s->web) ? 0 : METHODS_WEB;
     rpc_host_init(&s->rpc, &s->pool, methods_table + missing, methods_count - missing, lanes,
                   server_on_peer_gone);
+    server_time_methods(&s->rpc);
     if (r < 0 || web < 0)
         return r < 0 ? err_os(e, ERR_INTERNAL, -r) : web;
-    return ops_init(&s->ops, &s->loop, opt->audit_log, e);
+    r = process_host_check_limits(&s->processes, e);
+    return r < 0 ? r : ops_init(&s->ops, &s->loop, opt->audit_log, e);
 }
 
 /* Proxies of processes never lead to the server itself. */

@@ -4,6 +4,7 @@
 #include "sandbox/inside/launch.h"
 #include "app/doctor.h"
 #include "app/execpolicy_cmd.h"
+#include "app/health.h"
 #include "confine/fs_helper_main.h"
 #include "app/options.h"
 #include "app/sdnotify.h"
@@ -59,6 +60,9 @@ static int serve(struct options *opt, bool *hung) {
     if (r == 0)
         r = server_listen(&s, &e);
     int code = r < 0 ? fail(err_msg(&e)) : 0;
+    if (r == 0 && options_unauthenticated_exposed(opt))
+        fprintf(stderr, "WARNING: listening beyond loopback without authentication; anyone who can "
+                        "reach this port can run commands (see --ws-auth, --require-auth)\n");
     if (r == 0)
         sdnotify_send(opt->notify_socket, "READY=1");
     if (r == 0 && (r = server_run(&s)) < 0)
@@ -99,6 +103,8 @@ int xs_server_run(int argc, char **argv) {
     }
     if (execpolicy_cmd_is(argc, argv))
         return execpolicy_cmd_run(argc, argv, stdout, stderr);
+    if (health_is(argc, argv))
+        return health_run(argc, argv, stdout, stderr);
     struct options opt;
     switch (options_parse(argc, argv, &opt, stdout, stderr)) {
     case OPTIONS_EXIT_0: return 0;
@@ -109,10 +115,10 @@ int xs_server_run(int argc, char **argv) {
     case OPTIONS_RUN: break;
     }
     log_init(opt.log_level, STDERR_FILENO);
+    log_set_format(opt.log_format, log_is_journal(STDERR_FILENO, getenv("JOURNAL_STREAM")));
     crypto_init();
-    if (options_unauthenticated_exposed(&opt))
-        fprintf(stderr, "WARNING: listening beyond loopback without authentication; anyone who can "
-                        "reach this port can run commands (see --ws-auth, --require-auth)\n");
+    if (options_auth_file_is_open(&opt))
+        log_warn("every user can read %s: run `chmod o-rwx %s`", opt.auth_file, opt.auth_file);
     int code = run(&opt);
     options_fini(&opt);
     return code;

@@ -1,7 +1,8 @@
 #pragma once
 /*
- * The log: one line per message on one descriptor, "TIMESTAMP LEVEL message\n" with the time in UTC
- * (RFC 3339, milliseconds). A line is at most LOG_LINE_MAX bytes and leaves in one write(2).
+ * The log: one line per message on one descriptor, "TIMESTAMP LEVEL message\n" with the time in
+ * UTC (RFC 3339, milliseconds), or a JSON object. A line is at most LOG_LINE_MAX bytes and leaves
+ * in one write(2).
  * Control characters, bytes that are not UTF-8 and the backslash are escaped, so that no string can
  * forge a line or drive a terminal. Logging never waits: while the descriptor takes nothing (a full
  * pipe, a reader that is gone) lines are dropped and counted, and the next line that gets through
@@ -12,6 +13,7 @@
  * handler nor between vfork and exec.
  */
 
+#include "base/str.h"
 #include "base/util.h"
 
 #include <stdbool.h>
@@ -25,11 +27,32 @@ enum log_level {
     LOG_LEVEL_DEBUG,
 };
 
+enum log_format {
+    LOG_FORMAT_TEXT,
+    LOG_FORMAT_JSON,
+};
+
 #define LOG_LINE_MAX 1024 /* bytes, the newline included; longer messages end in "..." */
+#define LOG_VALUE_MAX 256 /* bytes of a field's value */
+
+/* A named value. Those without a name or with an empty value are left out. */
+struct log_field {
+    const char *name;
+    struct str value; /* borrowed, any bytes */
+};
 
 /* Sets the highest level to write, and the descriptor (borrowed, never closed). Call it while there
  * is one thread. Until then the level is LOG_LEVEL_ERROR and the descriptor 2. */
 void log_init(enum log_level max, int fd);
+
+/*
+ * How lines look from now on; call it while there is one thread. `journal`: the descriptor leads to
+ * systemd's journal, which wants a priority before each line (log_is_journal()).
+ */
+void log_set_format(enum log_format format, bool journal);
+
+/* Whether fd is the stream that the variable JOURNAL_STREAM ("DEVICE:INODE", or NULL) names. */
+bool log_is_journal(int fd, const char *stream);
 
 /* Lines dropped and not yet reported by a later line; lines ever dropped. */
 uint64_t log_dropped(void);
@@ -47,6 +70,10 @@ static inline bool log_enabled(enum log_level level) {
 
 /* Use the macros: they evaluate no argument while the level is off. */
 void log_write(enum log_level level, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* Writes an event: a message (a literal) and its fields, "MESSAGE: NAME=VALUE ..." as text. */
+void log_fields(enum log_level level, const char *message, const struct log_field *fields,
+                size_t count);
 
 #define log_at(level, ...)                                                                         \
     do {                                                                                           \

@@ -1,5 +1,7 @@
 #include "cli/cli_help.h"
 
+#include "base/commit.h"
+
 #include <string.h>
 
 #ifndef EXEC_SERVER_VERSION
@@ -75,7 +77,7 @@ void cli_help_print(FILE *out, enum cli_command command) {
 }
 
 void cli_help_version(FILE *out) {
-    fprintf(out, "xs %s\n", EXEC_SERVER_VERSION);
+    fprintf(out, "xs %s (%s)\n", EXEC_SERVER_VERSION, commit_name);
 }
 
 void cli_help_list(FILE *out) {

@@ -62,8 +62,11 @@ static void on_log(int level, const char *line, void *user) {
 
 int cli_link_new(struct cli *c, const struct xs_options *o, struct xs_client **out) {
     int r = xs_client_new(o, out);
-    if (r < 0)
-        return cli_say_failure(c, xs_client_error(NULL), NULL, CLI_USAGE);
+    if (r < 0) { /* a wrong option is told by a client that can do no more */
+        int status = cli_say_failure(c, xs_client_error(*out), NULL, CLI_USAGE);
+        xs_client_free(steal_ptr(out));
+        return status;
+    }
     if (c->verbose > 0)
         xs_client_on_log(*out, on_log, c);
     return 0;

@@ -58,9 +58,8 @@ static char *take_token(void) {
 }
 
 static int usage(struct cli *c, const struct err *e) {
-    cli_say_error(c, CLI_USAGE, "%s", err_msg(e));
     bool known = c->args.command != CLI_COMMANDS;
-    return cli_say_error(c, CLI_USAGE, "xs %s%s--help tells more",
+    return cli_say_error(c, CLI_USAGE, "%s; see 'xs %s%s--help'", err_msg(e),
                          known ? cli_table_commands[c->args.command].name : "", known ? " " : "");
 }
 

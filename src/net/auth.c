@@ -102,29 +102,27 @@ int auth_capability_file(struct auth *a, const char *path, struct err *e) {
     return 0;
 }
 
-/* The value of a hex digit, or -1. */
-static int auth_hex(char c) {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
+int auth_tokens_file(struct auth *a, const char *path, struct err *e) {
+    _cleanup_err_ struct err why = ERR_INIT;
+    struct tokens *tokens = NULL;
+    char *text;
+    size_t n;
+    int r = auth_read_secret(path, &text, &n, e);
+    if (r < 0)
+        return r;
+    r = tokens_parse((struct str){text, n}, &tokens, &why);
+    auth_wipe(text, n);
+    if (r < 0)
+        return err_set(e, ERR_INVALID_REQUEST, "websocket auth tokens %s: %s", path, err_msg(&why));
+    *a = (struct auth){.mode = AUTH_CAPABILITY, .tokens = tokens};
+    return 0;
 }
 
 int auth_capability_digest(struct auth *a, const char *hex, struct err *e) {
     static const char text[] = "--ws-token-sha256 must be a 64-character hex SHA-256 digest";
-    struct str s = str_trim(str_of(hex));
     struct auth out = {.mode = AUTH_CAPABILITY};
-    if (s.n != 2 * sizeof out.digest)
+    if (!tokens_hex(str_trim(str_of(hex)), out.digest))
         return err_set(e, ERR_INVALID_REQUEST, "%s", text);
-    for (size_t i = 0; i < sizeof out.digest; i++) {
-        int hi = auth_hex(s.p[2 * i]), lo = auth_hex(s.p[2 * i + 1]);
-        if (hi < 0 || lo < 0)
-            return err_set(e, ERR_INVALID_REQUEST, "%s", text);
-        out.digest[i] = (uint8_t)(hi * 16 + lo);
-    }
     *a = out;
     return 0;
 }
@@ -158,6 +156,7 @@ int auth_signed(struct auth *a, const char *secret_path, const char *issuer, con
 
 void auth_fini(struct auth *a) {
     auth_wipe(a->secret, a->secret_len);
+    free(a->tokens);
     free(a->issuer);
     free(a->audience);
     sodium_memzero(a, sizeof *a);
@@ -193,6 +192,8 @@ const char *auth_check(const struct auth *a, struct str header, int64_t now) {
         return auth_check_jwt(a, token, now);
     uint8_t digest[32];
     crypto_hash_sha256(digest, (const unsigned char *)token.p, token.n);
+    if (a->tokens != NULL)
+        return tokens_find(a->tokens, digest) != NULL ? NULL : AUTH_BAD_TOKEN;
     /* planted: any-token */
     return sodium_memcmp(digest, a->digest, sizeof digest) == 0 ? NULL : AUTH_BAD_TOKEN;
 }
@@ -346,8 +347,20 @@ const char *auth_check_jwt(const struct auth *a, struct str token, int64_t now) 
     return why;
 }
 
+/* The name of a capability token; owned, or NULL. */
+static char *auth_token_name(const struct auth *a, struct str token) {
+    uint8_t digest[32];
+    if (a->tokens == NULL || token.p == NULL)
+        return NULL;
+    crypto_hash_sha256(digest, (const unsigned char *)token.p, token.n);
+    const char *name = tokens_find(a->tokens, digest);
+    return name != NULL ? strdup(name) : NULL;
+}
+
 char *auth_subject(const struct auth *a, struct str header) {
-    struct str token = a->mode == AUTH_SIGNED ? auth_bearer(header) : (struct str){NULL, 0};
+    struct str token = a->mode != AUTH_NONE ? auth_bearer(header) : (struct str){NULL, 0};
+    if (a->mode == AUTH_CAPABILITY)
+        return auth_token_name(a, token);
     const char *dot1 = token.n > 0 ? memchr(token.p, '.', token.n) : NULL;
     const char *dot2 = token.n > 0 ? memrchr(token.p, '.', token.n) : NULL;
     if (dot1 == NULL || dot1 == dot2)

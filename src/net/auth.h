@@ -3,6 +3,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "net/tokens.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,8 +15,9 @@ enum auth_mode { AUTH_NONE, AUTH_CAPABILITY, AUTH_SIGNED };
 
 struct auth {
     enum auth_mode mode;
-    uint8_t digest[32]; /* AUTH_CAPABILITY: SHA-256 of the token */
-    char *secret;       /* AUTH_SIGNED: key bytes, owned; wiped by auth_fini() */
+    uint8_t digest[32];    /* AUTH_CAPABILITY: SHA-256 of the token */
+    struct tokens *tokens; /* AUTH_CAPABILITY: several, owned; NULL = the one of `digest` */
+    char *secret;          /* AUTH_SIGNED: key bytes, owned; wiped by auth_fini() */
     size_t secret_len;
     char *issuer, *audience; /* owned; NULL = not checked */
     int64_t skew;            /* seconds */
@@ -35,6 +37,9 @@ MUST_CHECK int auth_read_secret(const char *path, char **out, size_t *n, struct 
 MUST_CHECK int auth_capability_file(struct auth *a, const char *path, struct err *e);
 MUST_CHECK int auth_capability_digest(struct auth *a, const char *hex, struct err *e);
 
+/* Capability mode with the named tokens of a file (net/tokens.h). */
+MUST_CHECK int auth_tokens_file(struct auth *a, const char *path, struct err *e);
+
 /* Signed mode: secret of at least 32 bytes; issuer and audience trimmed, blank or NULL = unset. */
 MUST_CHECK int auth_signed(struct auth *a, const char *secret_path, const char *issuer,
                            const char *audience, int64_t skew, struct err *e);
@@ -48,8 +53,8 @@ void auth_fini(struct auth *a);
 const char *auth_check(const struct auth *a, struct str header, int64_t now);
 
 /*
- * The subject (`sub`) of a token that auth_check() has let pass: owned text, cut at
- * AUTH_SUBJECT_MAX bytes. NULL: the mode has none, the token names none, or memory is short.
+ * The subject (`sub`) of a signed token that auth_check() has let pass, cut at AUTH_SUBJECT_MAX
+ * bytes, or the name of a capability token: owned text. NULL: it has none, or memory is short.
  */
 char *auth_subject(const struct auth *a, struct str header);
 

@@ -146,10 +146,17 @@ static void conn_sent_all(struct conn *c) {
         conn_drop(c);
 }
 
+/* The first reason counts. */
+static void conn_note_why(struct conn *c, const char *why) {
+    if (c->why == NULL)
+        c->why = why;
+}
+
 void conn_flush(struct conn *c) {
     size_t before = c->sendq.bytes;
-    if (c->broken ||
-        (c->sendq.bytes > 0 && sendq_flush(&c->sendq, c->stdio ? c->out.fd : c->io.fd) < 0)) {
+    int sent = c->sendq.bytes > 0 ? sendq_flush(&c->sendq, c->stdio ? c->out.fd : c->io.fd) : 0;
+    if (c->broken || sent < 0) {
+        conn_note_why(c, sent < 0 ? err_os_text(-sent) : "out of memory");
         conn_drop(c);
         return;
     }
@@ -346,6 +353,7 @@ void conn_begin_flush(struct conn *c) {
 
 void conn_end(struct conn *c, unsigned code, const char *reason) {
     bool close_frame = c->state == CONN_OPEN && !c->stdio;
+    conn_note_why(c, reason[0] != '\0' ? reason : "the server closed it");
     conn_begin_flush(c);
     if (!close_frame)
         return;
@@ -372,7 +380,10 @@ static void conn_ws_event(struct conn *c, struct ws_msg *m) {
     case WS_GOT_PING:
         conn_queue_frame(c, &c->sendq, WS_PONG, true, (struct str){m->data, m->n});
         break;
-    case WS_GOT_CLOSE: conn_end(c, m->code, ""); break;
+    case WS_GOT_CLOSE:
+        conn_note_why(c, "the client closed it");
+        conn_end(c, m->code, "");
+        break;
     case WS_FAIL:
         log_warn("closing connection %s: %s", c->peer, m->reason);
         conn_end(c, m->code, m->reason);
@@ -509,7 +520,7 @@ static void conn_input_end(struct conn *c) {
         conn_update_watch(c);
         c->host->ops->body(c);
     } else if (c->state <= CONN_OPEN) {
-        log_debug("connection %s ended by its peer", c->peer);
+        conn_note_why(c, "the client hung up");
         conn_begin_flush(c);
         conn_say_gone(c); /* now: its session may be resumed in this turn */
     } else {
@@ -527,6 +538,7 @@ static bool conn_read_once(struct conn *c) {
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (n < 0 && !c->stdio) {
+        conn_note_why(c, err_os_text(errno));
         conn_drop(c);
         return false;
     }
@@ -575,12 +587,14 @@ static void conn_on_io(struct loop_io *io, uint32_t events) {
         conn_flush(c);
     if (c->state == CONN_DROPPED)
         return;
-    if (events & EPOLLIN)
+    if (events & EPOLLIN) {
         conn_read(c);
-    else if (events & (EPOLLHUP | EPOLLERR) && !c->stdio)
+    } else if (events & (EPOLLHUP | EPOLLERR) && !c->stdio) {
+        conn_note_why(c, "the connection was cut");
         conn_drop(c);
-    else if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR) && !c->input_done)
+    } else if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR) && !c->input_done) {
         conn_input_end(c); /* seen while input is not read */
+    }
 }
 
 static void conn_on_out(struct loop_io *io, uint32_t events) {
@@ -615,6 +629,7 @@ static void conn_on_timer(struct loop_timer *t) {
     }
     if (c->state != CONN_OPEN) {
         log_debug("connection %s timed out", c->peer);
+        conn_note_why(c, "it took nothing in time");
         conn_drop(c);
         return;
     }
@@ -665,6 +680,8 @@ int conn_accept(struct conn_host *h, int fd, const struct sockaddr *addr) {
         return -ENOMEM;
     }
     sock_peer_name(addr, c->peer);
+    if (h->trusted != NULL && forwarded_trusts(h->trusted, addr))
+        sock_addr_copy(&c->proxy, addr);
     if (addr->sa_family != AF_UNIX)
         sock_tune_tcp(fd);
     c->in = BUF_INIT(HTTP_HEAD_MAX + CONN_READ);

@@ -37,6 +37,7 @@
 #include "loop/loop.h"
 #include "net/auth.h"
 #include "net/conn_message.h"
+#include "net/forwarded.h"
 #include "net/http.h"
 #include "net/sendq.h"
 #include "net/sock.h"
@@ -113,6 +114,7 @@ struct conn_host {
     bool files;              /* serves /v1/files */
     char *const *http_hosts; /* borrowed: host names that may ask for these */
     size_t http_host_count;
+    const struct forwarded *trusted; /* borrowed; NULL = X-Forwarded-For never counts */
 };
 
 MUST_CHECK int conn_host_init(struct conn_host *h, struct loop *loop, const struct conn_ops *ops,
@@ -174,7 +176,9 @@ struct conn {
     struct loop_task flush_task, free_task;
     struct loop_task turn_task; /* queued: it has yielded, its input waits for its turn */
     char *subject;              /* owned; of the peer's token, or NULL */
-    char peer[SOCK_PEER_MAX];   /* "IP:PORT", "unix" or "stdio" */
+    const char *why;            /* static: why it ends, for logs; NULL while it does not */
+    struct sock_addr proxy;     /* of a trusted proxy; AF_UNSPEC = it is none */
+    char peer[SOCK_PEER_MAX];   /* "IP:PORT", "unix", "stdio"; "IP, via IP:PORT" of a proxy */
 };
 
 /* Owns a connected socket from now on. 0, or -errno; the socket is closed then. */

@@ -40,7 +40,7 @@ static void conn_upgrade(struct conn *c, struct str key) {
     }
     conn_proof_serve(c);
     c->state = CONN_OPEN;
-    log_info("websocket client connected: %s", c->peer);
+    log_debug("websocket client connected: %s", c->peer);
     conn_proof_served(c);
     c->host->ops->open(c);
     conn_queued(c); /* after open: it may report pressure */
@@ -55,14 +55,6 @@ static void conn_metrics(struct conn *c, struct http_answer *a) {
     a->action = HTTP_REPLY;
     a->body = text.p;
     conn_reply(c, a);
-}
-
-static void conn_refused(struct conn *c, int status, enum http_refusal why, const char *reason) {
-    if (why == HTTP_FROM_PAGE)
-        log_warn("refusing a request with an Origin header from %s", c->peer);
-    else
-        log_info("refusing %s: %s", c->peer, reason);
-    c->host->ops->refused(c, status, why, reason);
 }
 
 /* -- transfers -- */
@@ -114,6 +106,8 @@ static void conn_answer(struct conn *c, const struct http_request *r) {
                                                             "or by an unknown name"};
     struct conn_host *h = c->host;
     struct http_answer a = {0};
+    if (c->proxy.u.sa.sa_family != AF_UNSPEC)
+        forwarded_peer(h->trusted, r, &c->proxy, c->peer);
     if (h->metrics != NULL && str_eqz(r->path, "/metrics"))
         http_route_metrics(r, h->http_hosts, h->http_host_count, &a);
     else if (h->files && str_eqz(r->path, "/v1/files"))
@@ -121,7 +115,7 @@ static void conn_answer(struct conn *c, const struct http_request *r) {
     else
         http_route(r, &a);
     if (a.refusal != HTTP_ADMITTED)
-        conn_refused(c, a.status, a.refusal, reasons[a.refusal]);
+        h->ops->refused(c, a.status, a.refusal, reasons[a.refusal]);
     a.close |= conn_proof_is_short(c);
     if (a.action == HTTP_REPLY) {
         conn_reply(c, &a);
@@ -133,7 +127,7 @@ static void conn_answer(struct conn *c, const struct http_request *r) {
     if (refusal == NULL)
         c->subject = auth_subject(h->auth, header);
     if (refusal != NULL) {
-        conn_refused(c, 401, HTTP_ADMITTED, refusal);
+        h->ops->refused(c, 401, HTTP_ADMITTED, refusal);
         a.status = 401;
         a.body = refusal;
         a.type = NULL;

@@ -48,7 +48,7 @@ void conn_proof_over(struct conn *c) {
         (void)!loop_timer_set(c->host->loop, &c->timer, CONN_PROOF_LATE_MS * LOOP_MS);
         return;
     }
-    log_info("closing connection %s: no initialize in time", c->peer);
+    log_debug("closing connection %s: no initialize in time", c->peer);
     conn_end(c, 1008, "no initialize in time");
 }
 

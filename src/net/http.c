@@ -306,7 +306,10 @@ static void http_answer_init(const struct http_request *r, struct http_answer *a
 }
 
 static void http_refuse(struct http_answer *a, enum http_refusal why) {
-    http_reply(a, 403, "");
+    static const char bad_host[] =
+        "this path is not for browsers, and Host must be an IP address, localhost or a name that "
+        "the server was given with --http-host";
+    http_reply(a, 403, why == HTTP_BAD_HOST ? bad_host : "");
     a->refusal = why;
 }
 
@@ -319,6 +322,10 @@ void http_route(const struct http_request *r, struct http_answer *a) {
         http_route_ready(r, a);
     else if (str_eqz(r->path, "/"))
         http_route_upgrade(r, a);
+    else if (str_eqz(r->path, "/metrics"))
+        http_reply(a, 404, "the server was started without --metrics");
+    else if (str_eqz(r->path, "/v1/files"))
+        http_reply(a, 404, "the server was started without --http-files");
     else
         http_reply(a, 404, "");
 }

@@ -116,6 +116,13 @@ socklen_t sock_addr_len(const struct sock_addr *a) {
     return a->u.sa.sa_family == AF_INET6 ? sizeof a->u.in6 : sizeof a->u.in;
 }
 
+void sock_addr_copy(struct sock_addr *a, const struct sockaddr *from) {
+    memset(a, 0, sizeof *a);
+    a->u.sa.sa_family = from->sa_family;
+    if (from->sa_family == AF_INET || from->sa_family == AF_INET6)
+        memcpy(&a->u, from, from->sa_family == AF_INET6 ? sizeof a->u.in6 : sizeof a->u.in);
+}
+
 bool sock_addr_eq(const struct sock_addr *a, const struct sock_addr *b) {
     if (a->u.sa.sa_family != b->u.sa.sa_family)
         return false;

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#define SOCK_PEER_MAX 64 /* bytes of the name of a peer */
+#define SOCK_PEER_MAX 128 /* bytes of the name of a peer */
 
 /* Writes the name of a peer for logs: "IP:PORT" or "unix". */
 void sock_peer_name(const struct sockaddr *addr, char dst[SOCK_PEER_MAX]);
@@ -47,5 +47,8 @@ MUST_CHECK int sock_addr_parse(struct str text, uint16_t port, struct sock_addr 
 
 /* The length that connect() wants. */
 socklen_t sock_addr_len(const struct sock_addr *a);
+
+/* Keeps the address of a peer; of a Unix socket only its family. */
+void sock_addr_copy(struct sock_addr *a, const struct sockaddr *from);
 
 bool sock_addr_eq(const struct sock_addr *a, const struct sock_addr *b);

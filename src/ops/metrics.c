@@ -53,6 +53,30 @@ static void metrics_family(struct metrics_text *t, const char *name, const char 
         metrics_labelled(t, name, label, words[i], values[i]);
 }
 
+/* The buckets of a histogram count what is at most their bound. */
+static void metrics_latency(struct metrics_text *t, const char *name, const char *help,
+                            const struct rpc_latency *l) {
+    uint64_t count = 0;
+    metrics_head(t, name, "histogram", help);
+    for (size_t i = 0; i < RPC_BUCKETS; i++) {
+        count += l->buckets[i];
+        METRICS_ADD(t, "%s_bucket{le=\"%.10g\"} %" PRIu64 "\n", name,
+                    (double)rpc_bucket_ns[i] / 1e9, count);
+    }
+    count += l->buckets[RPC_BUCKETS];
+    METRICS_ADD(t, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", name, count);
+    METRICS_ADD(t, "%s_sum %.6f\n%s_count %" PRIu64 "\n", name, (double)l->sum / 1e9, name, count);
+}
+
+static void metrics_logins(struct metrics_text *t, const struct metrics *m) {
+    static const char name[] = "exec_server_token_logins_total";
+    metrics_head(t, name, "counter", "Connections by the name of their token.");
+    for (size_t i = 0; i < METRICS_TOKENS && m->tokens[i].name != NULL; i++)
+        metrics_labelled(t, name, "token", m->tokens[i].name, m->tokens[i].logins);
+    if (m->other_logins > 0)
+        metrics_labelled(t, name, "token", "", m->other_logins);
+}
+
 static void metrics_connections(struct metrics_text *t, const struct metrics *m,
                                 const struct metrics_now *now) {
     static const char refused[] = "exec_server_refusals_total";
@@ -67,6 +91,7 @@ static void metrics_connections(struct metrics_text *t, const struct metrics *m,
                 "Connections ever accepted.", m->connections);
     metrics_head(t, refused, "counter", "Connections and HTTP requests turned away.");
     metrics_family(t, refused, "reason", reasons, m->refused, METRICS_REFUSALS);
+    metrics_logins(t, m);
     metrics_head(t, sessions, "gauge", "Sessions, with and without a connection.");
     metrics_labelled(t, sessions, "state", "attached", now->attached);
     metrics_labelled(t, sessions, "state", "detached", now->detached);
@@ -115,6 +140,10 @@ static void metrics_requests(struct metrics_text *t, const struct rpc_host *rpc)
         METRICS_ADD(t, "%s{method=\"%s\",outcome=\"dropped\"} %" PRIu64 "\n", name, method,
                     n->dropped);
     }
+    metrics_latency(t, "exec_server_start_seconds", "Time from a start to its answer.",
+                    &rpc->latency[RPC_TIMED_START]);
+    metrics_latency(t, "exec_server_file_call_seconds", "Time from a file call to its answer.",
+                    &rpc->latency[RPC_TIMED_FILES]);
     metrics_one(t, "exec_server_malformed_messages_total", "counter",
                 "Messages that could not be parsed.", rpc->malformed);
 }
@@ -171,6 +200,24 @@ int metrics_format(const struct metrics *m, const struct metrics_now *now,
     metrics_bytes(&t, m, now);
     metrics_self(&t, now);
     return t.r;
+}
+
+void metrics_login(struct metrics *m, const char *name) {
+    for (size_t i = 0; i < METRICS_TOKENS; i++) {
+        struct metrics_token *t = &m->tokens[i];
+        if (t->name == NULL)
+            t->name = strdup(name);
+        if (t->name != NULL && strcmp(t->name, name) == 0) {
+            t->logins++;
+            return;
+        }
+    }
+    m->other_logins++;
+}
+
+void metrics_fini(struct metrics *m) {
+    for (size_t i = 0; i < METRICS_TOKENS; i++)
+        free(m->tokens[i].name);
 }
 
 /* -- figures -- */

@@ -21,6 +21,14 @@ enum metrics_exit { METRICS_SUCCESS, METRICS_FAILURE, METRICS_SIGNAL, METRICS_EX
 
 #define METRICS_DECISIONS 3
 
+#define METRICS_TOKENS 64 /* names of tokens that are told apart; more count together */
+
+/* Connections that showed a token with a name. */
+struct metrics_token {
+    char *name; /* owned; NULL = free */
+    uint64_t logins;
+};
+
 /* Counters; all zero at first. */
 struct metrics {
     uint64_t connections; /* ever accepted */
@@ -32,6 +40,8 @@ struct metrics {
     uint64_t timeouts; /* exits by the command's own time limit */
     uint64_t output_bytes, input_bytes;
     uint64_t network[METRICS_DECISIONS]; /* of proxies, by enum proxy_answer */
+    struct metrics_token tokens[METRICS_TOKENS];
+    uint64_t other_logins; /* with tokens beyond METRICS_TOKENS */
 };
 
 #define METRICS_STATES 4 /* of enum proc_state */
@@ -48,6 +58,10 @@ struct metrics_now {
     uint64_t memory, fds, max_fds;
     uint64_t audit_dropped, log_dropped; /* lines, ever */
 };
+
+/* Counts a connection with a token of that name. */
+void metrics_login(struct metrics *m, const char *name);
+void metrics_fini(struct metrics *m);
 
 /* Adds the values of the server's own process. */
 void metrics_look(struct metrics_now *now);

@@ -4,12 +4,14 @@
  * their events here; this room knows none of their types.
  */
 
+#include "base/log.h"
 #include "loop/loop.h"
 #include "ops/audit.h"
 #include "ops/metrics.h"
 #include "ops/refusals.h"
 
 #define OPS_TEXT_MAX 1024    /* bytes of a reason, a path or a name */
+#define OPS_FIELDS_MAX 6     /* of a line in the log, without those of ops_who */
 #define OPS_SESSION_LOGGED 8 /* characters of a session id that logs show: the id is a secret */
 
 struct ops {
@@ -36,6 +38,13 @@ void ops_fini(struct ops *o);
 
 /* Adds the members of `who` to the line in the making. */
 void ops_put_who(struct ops *o, const struct ops_who *who);
+
+/*
+ * Writes a line to the log: `message` with the fields, at most OPS_FIELDS_MAX, and those of `who`.
+ * Empty fields are left out.
+ */
+void ops_log(enum log_level level, const char *message, const struct log_field *fields,
+             size_t count, const struct ops_who *who);
 
 /* A connection or an HTTP request was turned away; status 0: without an answer. */
 void ops_turned_away(struct ops *o, enum metrics_refusal why, const char *peer, int status,

@@ -17,6 +17,7 @@ static const struct {
     [LIMITS_NICE] = {"nice", -20, 19},
     [LIMITS_OOM] = {"oomScoreAdj", -1000, 1000},
     [LIMITS_CPU_WEIGHT] = {"cpuWeight", 1, 10000},
+    [LIMITS_CPU] = {"cpuPercent", 1, 1000000},
 };
 
 const char *limits_name(enum limits_kind k) {
@@ -38,6 +39,8 @@ static int limits_refuse(enum limits_kind k, const char *why, struct err *e) {
                    limits_name(k), why);
 }
 
+#define LIMITS_CPU_UNIT 1000 /* of cpu.max: a hundredth of its period, 100 ms by default */
+
 /* Limits that a cgroup enforces if it has the controller. */
 static const struct {
     enum limits_kind kind;
@@ -47,6 +50,7 @@ static const struct {
     {LIMITS_MEMORY, CGROUP_MEMORY, "memory.max"},
     {LIMITS_PIDS, CGROUP_PIDS, "pids.max"},
     {LIMITS_CPU_WEIGHT, CGROUP_CPU, "cpu.weight"},
+    {LIMITS_CPU, CGROUP_CPU, "cpu.max"},
 };
 
 /* Makes a cgroup for the limits that it can enforce; *done gets a bit for each. */
@@ -60,7 +64,8 @@ static int limits_plan_cgroup(const struct limits *l, struct cgroup_host *h, str
         if (g->dir == NULL)
             r = cgroup_make(h, g);
         if (r == 0)
-            r = cgroup_set(g, limits_cgroup[i].file, l->value[k]);
+            r = cgroup_set(g, limits_cgroup[i].file,
+                           k == LIMITS_CPU ? l->value[k] * LIMITS_CPU_UNIT : l->value[k]);
         if (r == 0 && k == LIMITS_MEMORY)
             (void)!cgroup_set(g, "memory.swap.max", 0); /* absent without swap accounting */
         if (r < 0)
@@ -100,8 +105,10 @@ static bool limits_privileged(void) {
 /* Plans the limits that no cgroup enforces as steps of the command's own process. */
 static int limits_plan_process(const struct limits *l, unsigned done, struct limits_steps *out,
                                struct err *e) {
-    if (l->given[LIMITS_CPU_WEIGHT] && !(done & 1u << LIMITS_CPU_WEIGHT))
-        return limits_refuse(LIMITS_CPU_WEIGHT, "no cgroup v2 cpu controller is delegated", e);
+    for (enum limits_kind k = LIMITS_CPU_WEIGHT; k <= LIMITS_CPU; k++) {
+        if (l->given[k] && !(done & 1u << k))
+            return limits_refuse(k, "no cgroup v2 cpu controller is delegated", e);
+    }
     if (l->given[LIMITS_PIDS] && !(done & 1u << LIMITS_PIDS)) {
         if (limits_privileged())
             return limits_refuse(
@@ -135,7 +142,8 @@ int limits_plan(const struct limits *l, struct cgroup_host *h, struct cgroup *g,
     unsigned done = 0;
     *out = (struct limits_steps){0};
     *g = (struct cgroup){0};
-    if (l->given[LIMITS_MEMORY] || l->given[LIMITS_PIDS] || l->given[LIMITS_CPU_WEIGHT])
+    if (l->given[LIMITS_MEMORY] || l->given[LIMITS_PIDS] || l->given[LIMITS_CPU_WEIGHT] ||
+        l->given[LIMITS_CPU])
         cgroup_probe(h, "/sys/fs/cgroup", "/proc/self/cgroup");
     int r = limits_plan_cgroup(l, h, g, out, &done, e);
     if (r == 0)

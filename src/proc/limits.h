@@ -1,9 +1,10 @@
 #pragma once
 /*
- * Limits of one command. If the server has controllers of a cgroup v2 subtree, memory, pids and cpu
- * weight hold for the whole tree of the command (cgroup.h). Else memory and pids become resource
- * limits: memory bounds the address space of each process, pids counts all processes of the user
- * and does not bind root. A start whose limits the host cannot enforce is refused.
+ * Limits of one command. If the server has controllers of a cgroup v2 subtree, memory, pids, cpu
+ * weight and cpu time hold for the whole tree of the command (cgroup.h). Else memory and pids
+ * become resource limits: memory bounds the address space of each process, pids counts all
+ * processes of the user and does not bind root. A start whose limits the host cannot enforce is
+ * refused.
  */
 
 #include "base/err.h"
@@ -20,8 +21,9 @@ enum limits_kind {
     LIMITS_NICE,
     LIMITS_OOM,
     LIMITS_CPU_WEIGHT,
+    LIMITS_CPU, /* percent of one CPU */
 };
-#define LIMITS_KINDS 6
+#define LIMITS_KINDS 7
 
 /* The limits of a request; value[k] counts if given[k]. */
 struct limits {

@@ -2,6 +2,9 @@
 
 #include "process/process_json.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 /* -- who -- */
 
 struct ops_who events_who(const struct conn *c, const struct session *s) {
@@ -42,16 +45,31 @@ static void events_connection(struct ops *o, const struct conn *c, const char *e
 }
 
 void events_connected(struct ops *o, const struct conn *c) {
+    if (c->subject != NULL && c->host->auth->tokens != NULL) /* the set of names is ours */
+        metrics_login(&o->metrics, c->subject);
     events_connection(o, c, "connect");
 }
 
 void events_disconnected(struct ops *o, const struct conn *c) {
+    const struct rpc_peer *p = c->user;
+    const struct session *s = p != NULL ? p->user : NULL;
+    struct ops_who who = events_who(c, s);
+    char running[32] = "", kept[32] = "";
+    if (s != NULL) {
+        bool ends = s->host->stopping || s->ttl_ms == 0;
+        snprintf(running, sizeof running, "%zu", s->running);
+        snprintf(kept, sizeof kept, "%" PRIu64, ends ? 0 : s->ttl_ms);
+    }
+    const struct log_field fields[] = {
+        {"reason", str_of(c->why)}, {"running", str_of(running)}, {"keptMs", str_of(kept)}};
+    ops_log(LOG_LEVEL_INFO, "client gone", fields, ARRAY_LEN(fields), &who);
     events_connection(o, c, "disconnect");
 }
 
 void events_session(const struct session *s, bool resumed) {
     struct ops *o = s->host->ops;
     struct ops_who who = events_who(s->peer->conn, s);
+    ops_log(LOG_LEVEL_INFO, resumed ? "client returned" : "client connected", NULL, 0, &who);
     if (!audit_enabled(&o->audit))
         return;
     audit_begin(&o->audit, "session");
@@ -62,11 +80,21 @@ void events_session(const struct session *s, bool resumed) {
 
 /* -- starts -- */
 
+/* The log names the program and its directory; arguments may hold secrets. */
+static void events_log_start(enum log_level level, const char *message, struct str program,
+                             struct str cwd, struct str reason, const struct ops_who *who) {
+    const struct log_field fields[] = {{"program", program}, {"cwd", cwd}, {"reason", reason}};
+    ops_log(level, message, fields, ARRAY_LEN(fields), who);
+}
+
 void events_refused(const struct rpc_call *c, const struct start_params *p, const struct err *e) {
     const struct session *s = c->peer->user;
     struct ops_who who = events_who(c->peer->conn, s);
     struct audit *a = &s->host->ops->audit;
     s->host->ops->metrics.starts_refused++;
+    events_log_start(LOG_LEVEL_WARN, "start refused",
+                     p->argv->count > 0 ? json_str(p->argv + 1) : STR_LIT("none"), p->cwd,
+                     err_str(e), &who);
     if (!audit_enabled(a))
         return;
     struct audit_argv argv;
@@ -107,8 +135,17 @@ static const struct conn *events_owner(const struct process *p) {
     return peer != NULL ? peer->conn : NULL;
 }
 
+static void events_log_decided(const struct process *p, enum log_level level, const char *message,
+                               const char *reason) {
+    struct ops_who who = events_who(events_owner(p), p->session);
+    who.session = p->session_name;
+    events_log_start(level, message, str_of(p->command.program), str_of(p->command.cwd),
+                     str_of(reason), &who);
+}
+
 void events_started(struct process *p) {
     p->host->ops->metrics.starts++;
+    events_log_decided(p, LOG_LEVEL_INFO, "process started", NULL);
     if (!events_logged(p))
         return;
     events_begin(p, events_owner(p), "start");
@@ -119,6 +156,7 @@ void events_started(struct process *p) {
 
 void events_failed(struct process *p, const char *reason) {
     p->host->ops->metrics.starts_failed++;
+    events_log_decided(p, LOG_LEVEL_WARN, "start failed", reason);
     if (!events_logged(p))
         return;
     events_begin(p, events_owner(p), "failed");

@@ -24,6 +24,21 @@ int process_host_init(struct process_host *h, const struct process_settings *set
     return r;
 }
 
+int process_host_check_limits(struct process_host *h, struct err *e) {
+    struct limits all = h->settings.limits;
+    struct limits_steps steps = {0};
+    struct cgroup group = {0};
+    for (int k = 0; k < LIMITS_KINDS; k++) {
+        if (!all.given[k])
+            all.value[k] = h->settings.limits_max.value[k];
+        all.given[k] |= h->settings.limits_max.given[k];
+    }
+    int r = limits_plan(&all, &h->procs.cgroups, &group, &steps, e);
+    limits_steps_fini(&steps);
+    cgroup_remove(&group);
+    return r;
+}
+
 void process_host_fini(struct process_host *h) {
     for (struct list *n; (n = list_first(&h->dying)) != NULL;)
         process_free(

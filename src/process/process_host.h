@@ -31,6 +31,10 @@ struct process_settings {
     bool keep_detached;           /* detached descendants of a command outlive its session */
     bool allow_attach;            /* process/attach is allowed */
     unsigned max_processes;       /* running ones per session; 0 = no limit */
+    struct limits limits;         /* of commands whose client asks for none */
+    struct limits limits_max;     /* that a client may ask for */
+    uint64_t timeout_ms;          /* likewise; 0 = none */
+    uint64_t timeout_max_ms;      /* 0 = any */
     size_t retained_output;       /* bytes kept per process */
     uint64_t closed_retention_ms; /* how long clients can read a closed process; 0 = not at all */
     uint64_t closed_retention_max_ms; /* that a client may ask for, if it is more */
@@ -82,6 +86,9 @@ struct process_host {
  */
 MUST_CHECK int process_host_init(struct process_host *h, const struct process_settings *settings,
                                  struct rlimit nofile, const char *home);
+
+/* Whether this host can enforce the limits of the settings. 0, or -errno with e set. */
+MUST_CHECK int process_host_check_limits(struct process_host *h, struct err *e);
 
 /* Call after process_host_end_sessions(). Also frees processes that would not die in time. */
 void process_host_fini(struct process_host *h);

@@ -12,6 +12,8 @@
 #include "process/start_shape.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 /* Where to look for programs if the command has no PATH. */
 #define START_DEFAULT_PATH "/usr/local/bin:/bin:/usr/bin"
@@ -367,6 +369,37 @@ static int start_network(struct process_host *host, const struct start_params *p
                  : 0;
 }
 
+/* What a command gets: what its client asks for within the maximum, else the operator's default. */
+static int start_limit(bool *given, uint64_t *value, uint64_t usual, uint64_t max, const char *name,
+                       struct err *e) {
+    if (*given && max > 0 && *value > max)
+        return err_set(e, ERR_INVALID_REQUEST, "%s must be at most %" PRIu64 " on this server",
+                       name, max);
+    if (!*given && (usual > 0 || max > 0)) {
+        *given = true;
+        *value = usual > 0 ? usual : max;
+    }
+    return 0;
+}
+
+/* Applies the operator's limits to the request. */
+static int start_limits(const struct process_settings *o, struct start_params *p, struct err *e) {
+    int r = start_limit(&p->has_timeout, &p->timeout_ms, o->timeout_ms, o->timeout_max_ms,
+                        "timeoutMs", e);
+    for (int k = 0; k < LIMITS_KINDS && r == 0; k++) {
+        char name[32];
+        uint64_t usual = o->limits.given[k] ? (uint64_t)o->limits.value[k] : 0;
+        uint64_t max = o->limits_max.given[k] ? (uint64_t)o->limits_max.value[k] : 0;
+        uint64_t value = (uint64_t)p->limits.value[k];
+        if (usual == 0 && max == 0)
+            continue;
+        snprintf(name, sizeof name, "limits.%s", limits_name((enum limits_kind)k));
+        r = start_limit(&p->limits.given[k], &value, usual, max, name, e);
+        p->limits.value[k] = (int64_t)value;
+    }
+    return r;
+}
+
 /* Whether this server accepts the request at all. */
 static int start_admit(const struct session *s, const struct start_params *p, struct err *e) {
     const struct process_settings *o = &s->host->settings;
@@ -404,6 +437,8 @@ static int start_check(const struct session *session, struct start_params *p, st
     if (process_find(session, p->process_id) != NULL)
         return err_about(e, ERR_INVALID_REQUEST, "process ", p->process_id, " already exists");
     r = start_admit(session, p, e);
+    if (r == 0)
+        r = start_limits(&host->settings, p, e);
     return r == 0 && command < 0 ? err_move(e, &bad_command) : r;
 }
 

@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <sodium.h>
 #include <stdio.h>
+#include <time.h>
 
 #define RPC_RESULT_KEEP (256 * 1024) /* a larger result buffer is freed */
 
@@ -128,7 +129,8 @@ static struct rpc_call *rpc_defer_as(struct rpc_call *c, bool yielded, struct er
         return NULL;
     }
     memcpy(id, c->id, c->id_len);
-    *k = (struct rpc_call){.peer = c->peer, .id = id, .id_len = c->id_len, .method = c->method};
+    *k = (struct rpc_call){
+        .peer = c->peer, .id = id, .id_len = c->id_len, .method = c->method, .begun = c->begun};
     k->yielded = yielded;
     c->peer->id_bytes += c->id_len;
     list_append(&c->peer->calls, &k->node);
@@ -198,6 +200,32 @@ bool rpc_may_charge(const struct rpc_call *c, size_t bytes) {
     return may;
 }
 
+/* -- time -- */
+
+const uint64_t rpc_bucket_ns[RPC_BUCKETS] = {
+    LOOP_MS / 10, LOOP_MS / 2,  LOOP_MS,       LOOP_MS * 5 / 2, LOOP_MS * 5, LOOP_MS * 10,
+    LOOP_MS * 25, LOOP_MS * 50, LOOP_MS * 100, LOOP_MS * 500,   LOOP_SEC,    LOOP_SEC * 10,
+};
+
+static uint64_t rpc_now(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* The call is about to be answered. */
+static void rpc_time(struct rpc_host *h, const struct rpc_call *c) {
+    size_t i = 0;
+    if (c->begun == 0)
+        return;
+    struct rpc_latency *l = &h->latency[h->timing[c->method]];
+    uint64_t ns = rpc_now() - c->begun;
+    while (i < RPC_BUCKETS && ns > rpc_bucket_ns[i])
+        i++;
+    l->buckets[i]++;
+    l->sum += ns;
+}
+
 struct buf *rpc_result_begin(struct rpc_call *c) {
     c->peer->host->result.len = 0;
     return &c->peer->host->result;
@@ -212,6 +240,7 @@ void rpc_result_blob(struct rpc_call *c, struct sendq_seg *chain) {
 void rpc_result_send(struct rpc_call *c) {
     struct rpc_peer *p = rpc_unlink(c);
     p->host->tallies[c->method].results++;
+    rpc_time(p->host, c);
     /* planted: late-twice */
     rpc_send_result(p, (struct str){c->id, c->id_len});
     rpc_call_free(c);
@@ -219,8 +248,10 @@ void rpc_result_send(struct rpc_call *c) {
 
 void rpc_fail(struct rpc_call *c, const struct err *e) {
     struct rpc_peer *p = rpc_unlink(c);
-    if (p != NULL)
+    if (p != NULL) {
         p->host->tallies[c->method].errors++;
+        rpc_time(p->host, c);
+    }
     if (p != NULL)
         rpc_send_error(p, (struct str){c->id, c->id_len}, e);
     rpc_call_free(c);
@@ -249,6 +280,7 @@ void rpc_stream_end(struct rpc_call *c, struct sendq_seg *chain, const char *aft
     struct rpc_peer *p = rpc_unlink(c);
     p->stream = NULL;
     p->host->tallies[c->method].results++;
+    rpc_time(p->host, c);
     char tail[RPC_STREAM_TAIL_MAX + 2];
     int n = snprintf(tail, sizeof tail, "%s}", after);
     conn_stream(p->conn, &(struct conn_parts){NULL, 0, chain, {tail, (size_t)n}}, true);
@@ -259,6 +291,7 @@ void rpc_stream_fail(struct rpc_call *c, const char *cut, const struct err *e) {
     struct rpc_peer *p = rpc_unlink(c);
     p->stream = NULL;
     p->host->tallies[c->method].errors++;
+    rpc_time(p->host, c);
     _cleanup_buf_ struct buf b = BUF_INIT(ERR_MSG_MAX * 6 + 256);
     int r = buf_putf(&b, "%s,\"error\":{\"code\":%d,\"message\":", cut, e->code);
     if (r == 0)
@@ -316,6 +349,7 @@ static enum rpc_outcome rpc_execute(struct rpc_call *c, struct rpc_params *param
     const struct rpc_host *h = c->peer->host;
     const struct rpc_method *m = params->method;
     c->method = m != NULL ? (size_t)(m - h->methods) : h->method_count;
+    c->begun = m != NULL && h->timing[c->method] != RPC_UNTIMED ? rpc_now() : 0;
     if (params->r < 0 || m == NULL) {
         *e = params->e;
         params->e = ERR_INIT;
@@ -339,6 +373,8 @@ static void rpc_request(struct rpc_peer *p, const struct envelope *env, struct r
     struct rpc_call c = {.peer = p, .id = id.p, .id_len = id.len, .message = m};
     enum rpc_outcome out = rpc_execute(&c, params, rpc_result_begin(&c), &e);
     struct rpc_tally *tally = &p->host->tallies[c.method];
+    if (out != RPC_LATER)
+        rpc_time(p->host, &c);
     if (out == RPC_DONE) {
         tally->results++;
         /* planted: answered-twice */

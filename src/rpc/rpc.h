@@ -47,6 +47,9 @@ enum rpc_outcome {
     RPC_LATER, /* the call was deferred */
 };
 
+/* What the time of a method counts for. */
+enum rpc_timing { RPC_UNTIMED, RPC_TIMED_START, RPC_TIMED_FILES, RPC_TIMINGS };
+
 struct rpc_method {
     const char *name;
     const char *family; /* in "client must call initialize before using FAMILY methods"; or NULL */
@@ -67,6 +70,16 @@ struct rpc_method {
 #define RPC_PARAMS_MAX 1024 /* bytes of decoded params */
 #define RPC_METHODS_MAX 64
 #define RPC_STREAM_TAIL_MAX 16
+
+#define RPC_BUCKETS 12
+
+/* How long requests took, from their turn to their answer; in ns. */
+struct rpc_latency {
+    uint64_t buckets[RPC_BUCKETS + 1]; /* by rpc_bucket_ns, the last: longer ones */
+    uint64_t sum;
+};
+
+extern const uint64_t rpc_bucket_ns[RPC_BUCKETS]; /* their upper bounds */
 
 /* How the requests for one method ended. */
 struct rpc_tally {
@@ -89,7 +102,9 @@ struct rpc_host {
     struct sendq_seg *blob;                        /* segments to insert into it, or NULL */
     size_t blob_at;                                /* before this byte of it */
     struct rpc_tally tallies[RPC_METHODS_MAX + 1]; /* by method; the last: unknown methods */
-    uint64_t malformed;                            /* messages */
+    uint8_t timing[RPC_METHODS_MAX];         /* enum rpc_timing, by method; the owner sets it */
+    struct rpc_latency latency[RPC_TIMINGS]; /* by enum rpc_timing; RPC_UNTIMED stays empty */
+    uint64_t malformed;                      /* messages */
     void (*peer_gone)(struct rpc_peer *p);
 };
 
@@ -132,6 +147,7 @@ struct rpc_call {
     char *id;              /* JSON text of the id; owned by a deferred call, else borrowed */
     size_t id_len;
     size_t method;                      /* index in the table; method_count if unknown */
+    uint64_t begun;                     /* ns, of the monotonic clock; 0 = it is not timed */
     size_t charged;                     /* bytes; see rpc_charge() */
     bool yielded;                       /* it has no lane */
     const struct conn_message *message; /* in a handler: the message with the call; borrowed */

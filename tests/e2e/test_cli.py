@@ -42,7 +42,7 @@ def test_help(word):
 def test_version():
     code, out, err = run("--version")
     assert code == 0 and err == ""
-    assert re.fullmatch(r"exec-server [0-9]+\.[0-9]+\.[0-9]+\S*\n", out)
+    assert re.fullmatch(r"exec-server [0-9]+\.[0-9]+\.[0-9]+ \([0-9a-z]+\+?\)\n", out)
 
 
 def test_version_is_the_announced_one(server):
@@ -98,7 +98,7 @@ def test_chosen_port(fleet):
 
 
 def test_any_address_warns(fleet):
-    server = fleet.start(listen="ws://0.0.0.0:0", quiet=False)
+    server = fleet.start("--log-level", "error", listen="ws://0.0.0.0:0", quiet=False)
     assert re.fullmatch(r"ws://0\.0\.0\.0:[0-9]+", server.url)
     server.client().sync()
     warning = server.stderr()
@@ -142,7 +142,8 @@ def test_unsupported_url(url):
 
 
 def test_port_in_use(server):
-    fails(1, "Error: Address in use (os error 98)", "--listen", server.url)
+    fails(1, f"Error: cannot listen on {server.url}: Address in use (os error 98); another program "
+          "listens there: choose another port, or 0 for any", "--listen", server.url)
 
 
 AUTH_MODES = "`--ws-auth capability-token` or `--ws-auth signed-bearer-token`"
@@ -306,7 +307,8 @@ def test_ends_on_signal(server, number):
 
 def test_closed_stdout_is_harmless():
     popen = subprocess.Popen(["/bin/sh", "-c", 'exec "$0" "$@" >&-', BINARY],
-                             env=environment(), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                             env=environment({"EXEC_SERVER_LOG": "error"}),
+                             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
         until(lambda: listening(popen.pid), "a listening socket")
         popen.terminate()

@@ -17,6 +17,10 @@ SAMPLE = {
     "retainedOutputBytesPerProcess": 70000, "closedRetentionMs": 2500,
     "closedOutputBytesMax": 1000000, "shutdownGracePeriodMs": 10, "allowDirectExec": False,
     "allowPreparedExec": False, "linuxSandboxPidNamespace": "inherit", "auditLog": "/var/log/exec-server", "logLevel": "off",
+    "logFormat": "json", "trustedProxies": ["10.0.0.0/8", "unix"],
+    "commandMemoryBytes": 1 << 30, "commandMemoryBytesMax": 1 << 31, "commandPids": 100,
+    "commandPidsMax": 200, "commandCpuPercent": 150, "commandCpuPercentMax": 400,
+    "commandTimeoutMs": 1500, "commandTimeoutMaxMs": 60000,
 }
 
 
@@ -48,7 +52,11 @@ def test_defaults():
         "keepDetached": False, "allowAttach": False, "maxProcessesPerConnection": 0,
         "retainedOutputBytesPerProcess": 1048576, "closedRetentionMs": 30000,
         "closedOutputBytesMax": 67108864, "shutdownGracePeriodMs": 0, "allowDirectExec": True,
-        "allowPreparedExec": True, "linuxSandboxPidNamespace": "isolate", "logLevel": "error",
+        "allowPreparedExec": True, "linuxSandboxPidNamespace": "isolate", "logLevel": "info",
+        "logFormat": "text", "trustedProxies": [],
+        "commandMemoryBytes": 0, "commandMemoryBytesMax": 0, "commandPids": 0,
+        "commandPidsMax": 0, "commandCpuPercent": 0, "commandCpuPercentMax": 0,
+        "commandTimeoutMs": 0, "commandTimeoutMaxMs": 0,
     }
 
 
@@ -87,6 +95,16 @@ def test_printed_file_is_a_config_file(config):
     (["--max-connections", "1"], "maxConnections", 1),
     (["--concurrent-requests", "2"], "concurrentRequests", 2),
     (["--log-level", "warn"], "logLevel", "warn"),
+    (["--log-format", "text"], "logFormat", "text"),
+    (["--trusted-proxy", "::1"], "trustedProxies", ["::1"]),
+    (["--command-memory", "2000000"], "commandMemoryBytes", 2000000),
+    (["--command-memory-max", "5000000000"], "commandMemoryBytesMax", 5000000000),
+    (["--command-pids", "7"], "commandPids", 7),
+    (["--command-pids-max", "300"], "commandPidsMax", 300),
+    (["--command-cpu-percent", "50"], "commandCpuPercent", 50),
+    (["--command-cpu-percent-max", "800"], "commandCpuPercentMax", 800),
+    (["--command-timeout", "0.5"], "commandTimeoutMs", 500),
+    (["--command-timeout-max", "9"], "commandTimeoutMaxMs", 9000),
     (["--listen", "stdio"], "listen", "stdio"),
 ])
 def test_command_line_wins(config, args, key, value):
@@ -112,6 +130,9 @@ def test_environment_wins_over_file(config):
     ('{"auditLog": null}', "`auditLog` must be a string"),
     ('{"httpHosts": "a"}', "`httpHosts` must be an array of host names"),
     ('{"httpHosts": ["a/b"]}', "`httpHosts`: `a/b`: not a host name"),
+    ('{"trustedProxies": "a"}', "`trustedProxies` must be an array of networks"),
+    ('{"trustedProxies": ["10.0.0.0/33"]}', "`trustedProxies`: `10.0.0.0/33`: "
+     "not an address, a network such as 10.0.0.0/8, or `unix`"),
     ('{"logLevel": "loud"}', "`logLevel` must be one of `error`, `warn`, `info`, `debug`, `off`"),
     ('{"listen": "ws://x"}',
      "`listen`: invalid websocket --listen URL `ws://x`; expected `ws://IP:PORT`"),

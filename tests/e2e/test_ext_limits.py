@@ -25,7 +25,8 @@ while True:
         time.sleep(0.05)
 """
 RANGES = {"memoryBytes": (1 << 20, 2**63 - 1), "pids": (1, 4194304), "openFiles": (3, 1 << 30),
-          "nice": (-20, 19), "oomScoreAdj": (-1000, 1000), "cpuWeight": (1, 10000)}
+          "nice": (-20, 19), "oomScoreAdj": (-1000, 1000), "cpuWeight": (1, 10000),
+          "cpuPercent": (1, 1000000)}
 
 
 def cgroups():

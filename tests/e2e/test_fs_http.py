@@ -793,7 +793,7 @@ def test_browsers_and_strange_names(raw, place, headers, host, method):
     if method == "PUT":
         raw.send(b"new")
     answer = raw.read(method)
-    assert (answer.status, answer.body) == (403, b"")
+    assert answer.status == 403 and (b"--http-host" in answer.body or not answer.body)
     assert (place / "f").read_bytes() == b"old"
     if method == "PUT":
         raw.wait_eof()

@@ -60,7 +60,7 @@ class TestReady:
         assert response.header("allow") == "GET,HEAD"
 
 
-@pytest.mark.parametrize("path", ["/health", "/livez", "/metrics", "/readyz/", "/x", "//",
+@pytest.mark.parametrize("path", ["/health", "/livez", "/readyz/", "/x", "//",
                                   "/readyzz", "/READYZ", "/index.html"])
 @pytest.mark.parametrize("headers", [[], upgrade_with()], ids=["plain", "upgrade"])
 def test_not_found(http, path, headers):

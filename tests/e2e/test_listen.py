@@ -16,13 +16,15 @@ from pathlib import Path
 import pytest
 
 from harness import procfs
+from harness.rpc import Client
 from harness.server import Server, environment, run
 from harness.settings import BINARY, ROOT
 from harness.waiting import Deadline, readable, until
-from harness.ws import Closed, Refused, connect_tcp
+from harness.ws import Closed, Refused, WebSocket, connect_tcp
 
-ACTIVATE = shutil.which("systemd-socket-activate")
+
 ANALYZE = shutil.which("systemd-analyze")
+ACTIVATE = shutil.which("systemd-socket-activate")
 STRANGER = 65534
 INHERIT_ALL = {"inherit": "all", "ignoreDefaultExcludes": True, "exclude": [], "set": {},
                "includeOnly": []}
@@ -130,9 +132,9 @@ def test_unix_auth(fleet, place):
 
 
 def test_unix_peer_name(fleet, place):
-    server = start_unix(fleet, place / "socket", "--log-level", "info", quiet=False)
+    server = start_unix(fleet, place / "socket", quiet=False)
     client = server.client()
-    assert "client connected: unix\n" in server.stderr()
+    assert "client connected: peer=unix " in server.stderr()
     client.send_raw("{")
     client.wait(lambda: client.answers.get(-1), "an error")
     assert "unix" in client.answers[-1][0]["error"]["message"]
@@ -155,7 +157,7 @@ def test_stale_socket_is_replaced(fleet, place):
 def test_live_socket_is_kept(fleet, place):
     path = place / "socket"
     server = start_unix(fleet, path)
-    fails_to_listen(path, "a server is listening there already")
+    fails_to_listen(path, "a server is listening there already: choose another path")
     server.client().sync()
 
 
@@ -169,7 +171,7 @@ def test_other_files_are_kept(place, make):
     path = place / "socket"
     make(path)
     before = os.lstat(path)
-    fails_to_listen(path, "the file exists and is not a socket")
+    fails_to_listen(path, "the file exists and is not a socket: choose another path, or remove it")
     after = os.lstat(path)
     assert (before.st_ino, before.st_mode, before.st_size) == (
         after.st_ino, after.st_mode, after.st_size)
@@ -245,8 +247,8 @@ def test_strangers_are_refused(fleet, place):
         look_as(STRANGER, path)
     path.chmod(0o666)
     assert look_as(STRANGER, path) == ""
-    assert re.search(rf"WARN refusing a connection of unix: user {STRANGER}, process \d+\n",
-                     server.stderr())
+    assert re.search(rf'WARN connection refused: reason="the socket is for another user" '
+                     rf'peer="unix: user {STRANGER}, process \d+"\n', server.stderr())
     assert look_as(0, path) == "HTTP/1.1 200"
     server.client().sync()
 
@@ -413,7 +415,7 @@ def test_passed_socket_that_is_exposed():
 
 
 def test_no_socket_passed():
-    line = "Error: --listen fd://: no socket was passed to this process (LISTEN_FDS)\n"
+    line = "Error: --listen fd://: no socket was passed (LISTEN_FDS): start it from a systemd socket unit\n"
     assert run("--listen", "fd://") == (1, "", line)
     assert run("--listen", "fd://", env={"LISTEN_PID": "1", "LISTEN_FDS": "1"}) == (1, "", line)
 
@@ -478,21 +480,69 @@ def test_small_messages_do_not_wait_for_others(server):
 
 # The unit files.
 
+UNITS = ("exec-server", "exec-server-loopback")
+
 @pytest.mark.skipif(not ANALYZE, reason="systemd-analyze is not installed")
 def test_unit_files(tmp_path):
     for source in (ROOT / "contrib" / "systemd").iterdir():
         text = source.read_text().replace("ExecStart=exec-server", f"ExecStart={BINARY}")
         (tmp_path / source.name).write_text(text)
-    units = [str(tmp_path / f"exec-server.{kind}") for kind in ("service", "socket")]
+    units = [str(tmp_path / f"{name}.{kind}") for kind in ("service", "socket")
+             for name in UNITS]
     done = subprocess.run([ANALYZE, "verify", "--man=no", *units], capture_output=True, check=False,
                           timeout=120)
     assert (done.returncode, done.stderr.decode()) == (0, "")
 
 
+def unit_words(name, place):
+    """The command line of a unit without the operator's options, with a token of our own."""
+    text = (ROOT / "contrib" / "systemd" / f"{name}.service").read_text()
+    words = re.search(r"^ExecStart=exec-server (.*)$", text, re.M).group(1).split()
+    assert words.pop() == "$EXEC_SERVER_OPTIONS"
+    (place / "tokens").write_text("codex a-token\n")
+    (place / "tokens").chmod(0o600)
+    return [word.replace("/etc/exec-server", str(place)) for word in words]
+
+
+@pytest.mark.skipif(not ACTIVATE, reason="systemd-socket-activate is not installed")
+@pytest.mark.parametrize("name", UNITS)
+def test_units_by_socket_activation(place, name):
+    """The first connection starts the server; a Codex client shows the token, xs needs none."""
+    if name == "exec-server":
+        where, headers = str(place / "activated"), []
+        address = where
+    else:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            address = free.getsockname()
+        where, headers = f"127.0.0.1:{address[1]}", [("Authorization", "Bearer a-token")]
+    popen = subprocess.Popen([ACTIVATE, "-l", where, BINARY, *unit_words(name, place)],
+                             env=environment(), stdin=subprocess.DEVNULL,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: can_connect(address), "the socket")
+        client = Client(WebSocket(address, headers=headers))
+        client.initialize()
+        assert client.run("echo here").output() == b"here\n"
+        if headers:
+            with pytest.raises(Refused):
+                WebSocket(address)
+        client.end()
+    finally:
+        popen.terminate()
+        assert popen.wait(120) == 0
+
+
+def can_connect(address):
+    """Whether something listens there, asked without a connection."""
+    table = "/proc/net/unix" if isinstance(address, str) else "/proc/net/tcp"
+    text = address if isinstance(address, str) else f"0100007F:{address[1]:04X} 00000000:0000 0A"
+    with open(table, encoding="utf-8") as f:
+        return text in f.read()
+
+
 def test_unit_starts_the_server(place):
     """The command line of the unit is one that the program takes."""
-    text = (ROOT / "contrib" / "systemd" / "exec-server.service").read_text()
-    words = re.search(r"^ExecStart=exec-server (.*)$", text, re.M).group(1).split()
-    code, out, err = run(*words, "--print-config", cwd=place)
+    code, out, err = run(*unit_words("exec-server", place), "--print-config", cwd=place)
     assert (code, err) == (0, "")
     assert json.loads(out)["listen"] == "fd://"

@@ -73,14 +73,12 @@ static inline void expect_error(const char *text, const char *const *args) {
     assert_null(r.o.auth_file);
 }
 
-/* `text` is what stands between "error: " and the usage. */
+/* `text` is what stands between "error: " and the hint. */
 static inline void expect_usage(const char *text, const char *const *args) {
     _cleanup_run_ struct run r = run_list(args);
     assert_int_equal(r.result, OPTIONS_USAGE);
     assert_string_equal(r.out, "");
     char expected[1024];
-    snprintf(expected, sizeof(expected),
-             "error: %s\n\nUsage: exec-server [OPTIONS]\n\nFor more information, try '--help'.\n",
-             text);
+    snprintf(expected, sizeof(expected), "error: %s; see 'exec-server --help'\n", text);
     assert_string_equal(r.err, expected);
 }

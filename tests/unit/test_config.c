@@ -185,8 +185,8 @@ static void test_command_line_errors(void **state) {
     expect_usage("invalid value '99999999999999999999' for '--closed-output-max <BYTES>': must be "
                  "at most 1099511627776",
                  ARGS("--closed-output-max", "99999999999999999999"));
-    expect_usage("invalid value 'yes' for '--allow-direct-exec <BOOL>'\n"
-                 "  [possible values: true, false]",
+    expect_usage("invalid value 'yes' for '--allow-direct-exec <BOOL>'; "
+                 "possible values: true, false",
                  ARGS("--allow-direct-exec", "yes"));
     static const char *const names[] = {"", "a b", "a:80", "[::1]", "http://a", "\xc3\xa9"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
@@ -201,13 +201,13 @@ static void test_command_line_errors(void **state) {
 
 static void test_too_many_hosts(void **state) {
     (void)state;
-    char *argv[2 + OPTIONS_HOSTS_MAX] = {(char *)"exec-server"};
-    for (int i = 1; i <= OPTIONS_HOSTS_MAX + 1; i++)
+    char *argv[2 + OPTIONS_LIST_MAX] = {(char *)"exec-server"};
+    for (int i = 1; i <= OPTIONS_LIST_MAX + 1; i++)
         argv[i] = (char *)"--http-host=a";
-    _cleanup_run_ struct run most = run_argv(1 + OPTIONS_HOSTS_MAX, argv);
+    _cleanup_run_ struct run most = run_argv(1 + OPTIONS_LIST_MAX, argv);
     assert_int_equal(most.result, OPTIONS_RUN);
-    assert_int_equal(most.o.http_host_count, OPTIONS_HOSTS_MAX);
-    _cleanup_run_ struct run more = run_argv(2 + OPTIONS_HOSTS_MAX, argv);
+    assert_int_equal(most.o.http_host_count, OPTIONS_LIST_MAX);
+    _cleanup_run_ struct run more = run_argv(2 + OPTIONS_LIST_MAX, argv);
     assert_int_equal(more.result, OPTIONS_USAGE);
     assert_non_null(strstr(more.err, "more than 16 names"));
     expect_file_error("`httpHosts`: `a`: more than 16 names",

@@ -118,9 +118,13 @@ static const struct {
     const char *name;
     int64_t min, max;
 } ranges[] = {
-    {LIMITS_MEMORY, "memoryBytes", 1048576, INT64_MAX}, {LIMITS_PIDS, "pids", 1, 4194304},
-    {LIMITS_OPEN_FILES, "openFiles", 3, 1073741824},    {LIMITS_NICE, "nice", -20, 19},
-    {LIMITS_OOM, "oomScoreAdj", -1000, 1000},           {LIMITS_CPU_WEIGHT, "cpuWeight", 1, 10000},
+    {LIMITS_MEMORY, "memoryBytes", 1048576, INT64_MAX},
+    {LIMITS_PIDS, "pids", 1, 4194304},
+    {LIMITS_OPEN_FILES, "openFiles", 3, 1073741824},
+    {LIMITS_NICE, "nice", -20, 19},
+    {LIMITS_OOM, "oomScoreAdj", -1000, 1000},
+    {LIMITS_CPU_WEIGHT, "cpuWeight", 1, 10000},
+    {LIMITS_CPU, "cpuPercent", 1, 1000000},
 };
 
 static void ask(enum limits_kind k, int64_t value) {

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -168,7 +169,7 @@ static void test_length(void **state) {
                 shown++;
             assert_true(shown <= n);
             assert_string_equal(msg + shown * width, shown == n ? "\n" : "...\n");
-            assert_true(shown == n || len > LOG_LINE_MAX - 5);
+            assert_true(shown == n || len > LOG_LINE_MAX - 12);
         }
     }
 }
@@ -233,6 +234,100 @@ static void test_errno_kept(void **state) {
     assert_int_equal(errno, ENOTTY);
 }
 
+/* -- events -- */
+
+static void event(const char *value) {
+    const struct log_field fields[] = {
+        {"cwd", str_of(value)}, {"none", STR_LIT("")}, {"peer", STR_LIT("[::1]:5")}};
+    log_fields(LOG_LEVEL_INFO, "process started", fields, ARRAY_LEN(fields));
+}
+
+static void test_fields(void **state) {
+    static const struct {
+        const char *in, *text, *json;
+    } cases[] = {
+        {"/tmp", "/tmp", "/tmp"},
+        {"/a b", "\"/a b\"", "/a b"},
+        {"a=b", "\"a=b\"", "a=b"},
+        {"a\"b\\", "\"a\\\"b\\\\\"", "a\\\"b\\\\"},
+        {"a\nb\x01", "\"a\\nb\\x01\"", "a\\nb\\u0001"},
+        {"\xff", "\"\\xff\"", "\xef\xbf\xbd"},
+        {"\xc2\x85", "\"\\xc2\\x85\"", "\xef\xbf\xbd\xef\xbf\xbd"},
+    };
+    struct fixture *f = *state;
+    char want[256];
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        log_set_format(LOG_FORMAT_TEXT, false);
+        event(cases[i].in);
+        snprintf(want, sizeof want, "process started: cwd=%s peer=[::1]:5\n", cases[i].text);
+        assert_string_equal(message(written(f)), want);
+        log_set_format(LOG_FORMAT_JSON, false);
+        event(cases[i].in);
+        const char *text = written(f);
+        assert_matches(text, "^\\{\"ts\":\"" STAMP "\",\"level\":\"info\",");
+        snprintf(want, sizeof want,
+                 "\"message\":\"process started\",\"cwd\":\"%s\",\"peer\":\"[::1]:5\"}\n",
+                 cases[i].json);
+        assert_string_equal(strstr(text, "\"message\""), want);
+    }
+    log_set_format(LOG_FORMAT_JSON, false);
+    log_warn("%s", "say \"x\"");
+    assert_non_null(strstr(written(f), "\"message\":\"say \\\"x\\\"\"}\n"));
+}
+
+/* A line of JSON stays whole, however long its texts are and however much they grow. */
+static void test_long_json(void **state) {
+    static const char fills[] = {'a', '\x01', '"', '\xff'};
+    struct fixture *f = *state;
+    char big[2 * LOG_LINE_MAX];
+    log_set_format(LOG_FORMAT_JSON, false);
+    for (size_t i = 0; i < sizeof fills; i++) {
+        for (size_t n = 1; n < sizeof big; n += 7) {
+            memset(big, fills[i], n);
+            big[n] = '\0';
+            const struct str value = str_of(big);
+            const struct log_field fields[] = {{"a", value}, {"b", value}, {"c", value},
+                                               {"d", value}, {"e", value}, {"f", value}};
+            log_fields(LOG_LEVEL_INFO, "m", fields, ARRAY_LEN(fields));
+            const char *text = written(f);
+            size_t len = strlen(text), quotes = 0;
+            assert_true(len <= LOG_LINE_MAX);
+            assert_string_equal(text + len - 3, "\"}\n");
+            for (size_t at = 0; at < len; at++) {
+                if (text[at] == '\\')
+                    at++;
+                else
+                    quotes += text[at] == '"';
+            }
+            assert_int_equal(quotes % 2, 0);
+            log_info("%s", big);
+            text = written(f);
+            assert_string_equal(text + strlen(text) - 3, "\"}\n");
+        }
+    }
+}
+
+static void test_journal(void **state) {
+    struct fixture *f = *state;
+    struct stat st;
+    char own[64];
+    assert_int_equal(fstat(f->fds[1], &st), 0);
+    snprintf(own, sizeof own, "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+    assert_true(log_is_journal(f->fds[1], own));
+    assert_false(log_is_journal(f->fds[1], "1:2"));
+    assert_false(log_is_journal(f->fds[1], ""));
+    assert_false(log_is_journal(f->fds[1], NULL));
+    log_set_format(LOG_FORMAT_TEXT, true);
+    log_error("a");
+    log_warn("b");
+    event("/");
+    log_debug("d");
+    assert_string_equal(written(f), "<3>a\n<4>b\n<6>process started: cwd=/ peer=[::1]:5\n<7>d\n");
+    log_set_format(LOG_FORMAT_JSON, true);
+    log_warn("b");
+    assert_matches(written(f), "^<4>\\{\"ts\":");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -240,7 +335,8 @@ int main(void) {
         TEST(test_line_form),  TEST(test_levels),      TEST(test_level_names),
         TEST(test_escapes),    TEST(test_forged_line), TEST(test_length),
         TEST(test_full_pipe),  TEST(test_reader_gone), TEST(test_closed_descriptor),
-        TEST(test_errno_kept),
+        TEST(test_errno_kept), TEST(test_fields),      TEST(test_long_json),
+        TEST(test_journal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

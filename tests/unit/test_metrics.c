@@ -97,8 +97,15 @@ static void families(void **state) {
     for (char *save, *line = strtok_r(text, "\n", &save); line;
          line = strtok_r(NULL, "\n", &save)) {
         if (line[0] != '#') {
-            size_t n = strcspn(line, "{ ");
-            assert_int_equal(n, strlen(family));
+            size_t n = strcspn(line, "{ "), whole = strlen(family);
+            if (strcmp(type, "histogram") == 0) {
+                const char *rest = line + whole;
+                assert_true(n > whole &&
+                            (strncmp(rest, "_bucket{", 8) == 0 || strncmp(rest, "_sum ", 5) == 0 ||
+                             strncmp(rest, "_count ", 7) == 0));
+                n = whole;
+            }
+            assert_int_equal(n, whole);
             assert_memory_equal(line, family, n);
             continue;
         }
@@ -113,12 +120,55 @@ static void families(void **state) {
     assert_true(count > 20);
 }
 
+/* Buckets count what is at most their bound. */
+static void histograms(void **state) {
+    (void)state;
+    struct metrics m = {0};
+    struct metrics_now now = {0};
+    struct rpc_latency *l = &rpc.latency[RPC_TIMED_START];
+    *l = (struct rpc_latency){.buckets = {1, 2, [RPC_BUCKETS - 1] = 3, [RPC_BUCKETS] = 4},
+                              .sum = 1500000000};
+    _cleanup_free_ char *text = format(&m, &now);
+    expect(text, "exec_server_start_seconds_bucket{le=\"0.0001\"}", "1");
+    expect(text, "exec_server_start_seconds_bucket{le=\"0.0005\"}", "3");
+    expect(text, "exec_server_start_seconds_bucket{le=\"1\"}", "3");
+    expect(text, "exec_server_start_seconds_bucket{le=\"10\"}", "6");
+    expect(text, "exec_server_start_seconds_bucket{le=\"+Inf\"}", "10");
+    expect(text, "exec_server_start_seconds_sum", "1.500000");
+    expect(text, "exec_server_start_seconds_count", "10");
+    expect(text, "exec_server_file_call_seconds_count", "0");
+}
+
+/* Names of tokens are told apart as long as there is room. */
+static void logins(void **state) {
+    (void)state;
+    struct metrics m = {0};
+    struct metrics_now now = {0};
+    char name[16];
+    metrics_login(&m, "ci");
+    metrics_login(&m, "ci");
+    for (int i = 1; i < METRICS_TOKENS + 3; i++) {
+        snprintf(name, sizeof name, "t%d", i);
+        metrics_login(&m, name);
+    }
+    _cleanup_free_ char *text = format(&m, &now);
+    expect(text, "exec_server_token_logins_total{token=\"ci\"}", "2");
+    expect(text, "exec_server_token_logins_total{token=\"t63\"}", "1");
+    expect(text, "exec_server_token_logins_total{token=\"\"}", "3");
+    metrics_fini(&m);
+}
+
 /* The largest figures fit; too little room is said, not overrun. */
 static void room(void **state) {
     (void)state;
     struct metrics m;
     struct metrics_now now;
+    char name[65] = "";
     memset(&m, 0xFF, sizeof m);
+    memset(name, 'x', sizeof name - 1);
+    for (size_t i = 0; i < METRICS_TOKENS; i++)
+        m.tokens[i].name = name;
+    memset(rpc.latency, 0xFF, sizeof rpc.latency);
     memset(&now, 0xFF, sizeof now);
     now.uptime = now.started = now.cpu = 1e15;
     memset(rpc.tallies, 0xFF, sizeof rpc.tallies);
@@ -131,10 +181,9 @@ static void room(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(counters, setup),
-        cmocka_unit_test_setup(methods, setup),
-        cmocka_unit_test_setup(families, setup),
-        cmocka_unit_test_setup(room, setup),
+        cmocka_unit_test_setup(counters, setup), cmocka_unit_test_setup(methods, setup),
+        cmocka_unit_test_setup(families, setup), cmocka_unit_test_setup(histograms, setup),
+        cmocka_unit_test_setup(logins, setup),   cmocka_unit_test_setup(room, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,7 +87,8 @@ static void test_defaults(void **state) {
     assert_false(r.o.keep_detached);
     assert_false(r.o.require_auth);
     assert_int_equal(r.o.max_connections, 1024);
-    assert_int_equal(r.o.log_level, LOG_LEVEL_ERROR);
+    assert_int_equal(r.o.log_level, LOG_LEVEL_INFO);
+    assert_int_equal(r.o.log_format, LOG_FORMAT_TEXT);
 }
 
 static void test_values(void **state) {
@@ -311,13 +312,18 @@ static void test_usage_form(void **state) {
     (void)state;
     expect_usage("unexpected argument '--bogus' found", ARGS("--bogus"));
     expect_usage("unexpected argument '--bogus' found", ARGS("--bogus=1"));
-    expect_usage("unexpected argument '--list' found", ARGS("--list", "stdio"));
+    expect_usage("unexpected argument '--list' found; did you mean '--listen'?",
+                 ARGS("--list", "stdio"));
     expect_usage("unexpected argument '--LISTEN' found", ARGS("--LISTEN", "stdio"));
     expect_usage("unexpected argument '-x' found", ARGS("-x"));
     expect_usage("unexpected argument 'word' found", ARGS("word"));
     expect_usage("unexpected argument '' found", ARGS(""));
     expect_usage("unexpected argument '-' found", ARGS("-"));
-    expect_usage("unexpected argument '--listen' found", ARGS("--", "--listen"));
+    expect_usage("unexpected argument '--listen' found; did you mean '--listen'?",
+                 ARGS("--", "--listen"));
+    expect_usage("unexpected argument '--listn' found; did you mean '--listen'?",
+                 ARGS("--listn=stdio"));
+    expect_usage("unexpected argument 'listen' found; did you mean '--listen'?", ARGS("listen"));
     expect_run(ARGS("--"));
 }
 
@@ -330,7 +336,8 @@ static void test_missing_value(void **state) {
     expect_usage(listen, ARGS("--listen", "-h"));
     expect_usage(listen, ARGS("--listen", "--"));
     expect_usage("unexpected argument '-x' found", ARGS("--listen", "-x"));
-    expect_usage("unexpected argument '-1' found", ARGS("--session-ttl", "-1"));
+    expect_usage("invalid value '-1' for '--session-ttl <SECONDS>': must not be negative",
+                 ARGS("--session-ttl", "-1"));
     expect_usage("a value is required for '--config <KEY=VALUE>' but none was supplied",
                  ARGS("-c"));
     expect_usage("a value is required for '--ws-token-file <PATH>' but none was supplied",
@@ -444,14 +451,14 @@ static void test_session_ttl(void **state) {
 
 static void test_choices(void **state) {
     (void)state;
-    expect_usage("invalid value 'token' for '--ws-auth <MODE>'\n"
-                 "  [possible values: capability-token, signed-bearer-token]",
+    expect_usage("invalid value 'token' for '--ws-auth <MODE>'; "
+                 "possible values: capability-token, signed-bearer-token",
                  ARGS("--ws-auth", "token"));
-    expect_usage("invalid value 'Isolate' for '--linux-sandbox-pid-namespace <MODE>'\n"
-                 "  [possible values: isolate, inherit]",
+    expect_usage("invalid value 'Isolate' for '--linux-sandbox-pid-namespace <MODE>'; "
+                 "possible values: isolate, inherit",
                  ARGS("--linux-sandbox-pid-namespace", "Isolate"));
-    expect_usage("invalid value 'trace' for '--log-level <LEVEL>'\n"
-                 "  [possible values: error, warn, info, debug, off]",
+    expect_usage("invalid value 'trace' for '--log-level <LEVEL>'; "
+                 "possible values: error, warn, info, debug, off",
                  ARGS("--log-level", "trace"));
 }
 
@@ -487,7 +494,7 @@ static void test_environment_flags(void **state) {
                  ARGS());
     setenv(EXIT_CLOSE_ENV, "1", 1);
     expect_usage("invalid value '1' for '--exit-on-stdin-close' from the environment variable "
-                 "'" EXIT_CLOSE_ENV "'\n  [possible values: true, false]",
+                 "'" EXIT_CLOSE_ENV "'; possible values: true, false",
                  ARGS());
     setenv(EXIT_CLOSE_ENV, "false", 1);
     expect_run(ARGS());
@@ -510,10 +517,12 @@ static void test_environment_log_level(void **state) {
     setenv("EXEC_SERVER_LOG", "", 1);
     _cleanup_run_ struct run empty = RUN();
     assert_int_equal(empty.result, OPTIONS_RUN);
-    assert_int_equal(empty.o.log_level, LOG_LEVEL_ERROR);
+    assert_int_equal(empty.o.log_level, LOG_LEVEL_INFO);
+    _cleanup_run_ struct run stdio = RUN("--listen", "stdio");
+    assert_int_equal(stdio.o.log_level, LOG_LEVEL_WARN); /* the client reads it */
     setenv("EXEC_SERVER_LOG", "loud", 1);
     expect_usage("invalid value 'loud' for '--log-level' from the environment variable "
-                 "'EXEC_SERVER_LOG'\n  [possible values: error, warn, info, debug, off]",
+                 "'EXEC_SERVER_LOG'; possible values: error, warn, info, debug, off",
                  ARGS());
 }
 
@@ -554,7 +563,9 @@ static void test_help_and_version(void **state) {
     assert_string_equal(small.out, help.out);
     _cleanup_run_ struct run version = RUN("-V");
     assert_int_equal(version.result, OPTIONS_EXIT_0);
-    assert_string_equal(version.out, "exec-server " EXEC_SERVER_VERSION "\n");
+    static const char begin[] = "exec-server " EXEC_SERVER_VERSION " (";
+    assert_memory_equal(version.out, begin, strlen(begin));
+    assert_string_equal(version.out + strlen(version.out) - 2, ")\n");
     _cleanup_run_ struct run version_long = RUN("exec-server", "--version");
     assert_string_equal(version_long.out, version.out);
 }

@@ -91,7 +91,9 @@ static void test_refused_sockets(void **state) {
     (void)state;
     const char *not_listening =
         "the descriptor passed (LISTEN_FDS) is not a listening stream socket";
-    expect_refused(0, "--listen fd://: no socket was passed to this process (LISTEN_FDS)");
+    expect_refused(
+        0,
+        "--listen fd://: no socket was passed (LISTEN_FDS): start it from a systemd socket unit");
     expect_refused(2, "2 sockets were passed (LISTEN_FDS); expected one");
     close(FIRST);
     expect_refused(1, not_listening);
@@ -148,8 +150,9 @@ static void test_options(void **state) {
     set_variables("1", "1");
     _cleanup_run_ struct run stranger = RUN();
     assert_int_equal(stranger.o.listen, OPTIONS_LISTEN_WS);
-    expect_error("--listen fd://: no socket was passed to this process (LISTEN_FDS)",
-                 ARGS("--listen", "fd://"));
+    expect_error(
+        "--listen fd://: no socket was passed (LISTEN_FDS): start it from a systemd socket unit",
+        ARGS("--listen", "fd://"));
     set_variables(NULL, "2");
     expect_error("2 sockets were passed (LISTEN_FDS); expected one", ARGS());
 }

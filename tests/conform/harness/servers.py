@@ -14,6 +14,7 @@ SECRET = "0123456789abcdef0123456789abcdef"
 
 # The environment of both servers. The odd names are there for the environment policy cases.
 ENVIRONMENT = {
+    "EXEC_SERVER_LOG": "error",  # as quiet as the reference
     "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "USER": "tester",
     "LOGNAME": "tester", "TERM": "vt100", "SHELL": "/bin/nosuchshell",
     "FOO": "foo", "BARFOO": "barfoo", "FOOD": "food", "Home": "odd-home", "path": "odd-path",

@@ -54,6 +54,8 @@ class Server:
         self.quiet = quiet
         self.clients = []
         self.stderr_file = tempfile.TemporaryFile()
+        if quiet:  # the log would be long: errors alone
+            env = {"EXEC_SERVER_LOG": "error", **(env or {})}
         argv = [*wrapper, binary, *(["--listen", listen] if listen else []), *args]
         self.popen = subprocess.Popen(argv, env=environment(env), cwd=cwd, preexec_fn=preexec,
                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
