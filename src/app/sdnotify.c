@@ -61,9 +61,9 @@ int sdnotify_socket(unsigned count, int *fd, struct sockaddr_storage *addr, sock
                     struct err *e) {
     const int first = SDNOTIFY_FIRST_FD;
     if (count == 0)
-        return err_set(
-            e, ERR_INVALID_PARAMS,
-            "--listen fd://: no socket was passed (LISTEN_FDS): start it from a systemd socket unit");
+        return err_set(e, ERR_INVALID_PARAMS,
+                       "--listen fd://: no socket was passed (LISTEN_FDS): start it from a systemd "
+                       "socket unit");
     if (count > 1)
         return err_set(e, ERR_INVALID_PARAMS, "%u sockets were passed (LISTEN_FDS); expected one",
                        count);
