@@ -96,7 +96,8 @@ static enum options_result unexpected(const struct scan *s, const char *arg) {
     int n = is_long ? (int)strcspn(arg, "=") : (int)strlen(arg);
     const char *word = is_long ? arg + 2 : arg + strspn(arg, "-");
     const struct option_spec *similar = find_similar((struct str){word, strcspn(word, "=")});
-    if (similar != NULL)
+    bool exact = similar != NULL && is_long && str_eqz(long_name(arg), similar->name);
+    if (similar != NULL && !exact) /* an option in the wrong place is no advice */
         return options_table_usage(s->err, "unexpected argument '%.*s' found; did you mean '--%s'?",
                                    n, arg, similar->name);
     return options_table_usage(s->err, "unexpected argument '%.*s' found", n, arg);

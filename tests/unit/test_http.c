@@ -56,7 +56,6 @@ static const struct exchange recorded[] = {
     {"POST /healthz HTTP/1.1\r\nHost: x\r\n\r\n", NOT_ALLOWED, false},
     {"GET /health HTTP/1.1\r\nHost: x\r\n\r\n", EMPTY("404 Not Found"), false},
     {"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n", EMPTY("404 Not Found"), false},
-    {"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", EMPTY("404 Not Found"), false},
     {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", NO_CONNECTION, false},
     {"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n", TEXT("405 Method Not Allowed", "28", ""), false},
     {"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 00\r\n\r\n", NO_GET, false},

@@ -320,8 +320,7 @@ static void test_usage_form(void **state) {
     expect_usage("unexpected argument 'word' found", ARGS("word"));
     expect_usage("unexpected argument '' found", ARGS(""));
     expect_usage("unexpected argument '-' found", ARGS("-"));
-    expect_usage("unexpected argument '--listen' found; did you mean '--listen'?",
-                 ARGS("--", "--listen"));
+    expect_usage("unexpected argument '--listen' found", ARGS("--", "--listen"));
     expect_usage("unexpected argument '--listn' found; did you mean '--listen'?", ARGS("--listn"));
     expect_usage("unexpected argument 'listen' found; did you mean '--listen'?", ARGS("listen"));
     expect_run(ARGS("--"));
