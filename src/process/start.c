@@ -439,6 +439,7 @@ static int start_check(const struct session *session, struct start_params *p, st
     r = start_admit(session, p, e);
     if (r == 0)
         r = start_limits(&host->settings, p, e);
+    s->limits = p->limits;
     return r == 0 && command < 0 ? err_move(e, &bad_command) : r;
 }
 
@@ -556,7 +557,6 @@ enum rpc_outcome start_run(struct rpc_call *c, void *params, struct buf *result,
     struct start_params *p = params;
     __attribute__((cleanup(start_fini))) struct start s = {
         .strings = ARENA_INIT(START_ARENA_MAX),
-        .limits = p->limits,
         .confined = p->policy.confined,
         .spec = {.tty = p->tty,
                  .pipe_stdin = p->pipe_stdin,
