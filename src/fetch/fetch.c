@@ -9,7 +9,7 @@
 
 #define FETCH_CONNECTIONS_MAX 16L /* idle connections kept for reuse */
 #define FETCH_WAIT_MS 3600000     /* at most; curl has timers of its own */
-#define FETCH_STACK (512u << 10)  /* bytes: each transfer may have a thread that looks up its name */
+#define FETCH_STACK (512u << 10)  /* bytes: each transfer may have a thread for its name */
 
 struct fetch {
     int sock;

@@ -121,9 +121,11 @@ int http_wire_put_headers(struct buf *b, uint32_t id, const struct http_wire_hea
 }
 
 int http_wire_put_end(struct buf *b, uint32_t id, const struct http_wire_end *e) {
+    size_t n = utf8_cut(e->reason.p, e->reason.n, HTTP_WIRE_REASON_MAX);
+    struct str reason = {e->reason.p, n};
     struct codec_writer w = wire_begin(b, HTTP_WIRE_END, id);
     codec_put_u8(&w, e->failed);
-    codec_put_block(&w, (struct str){e->reason.p, utf8_cut(e->reason.p, e->reason.n, HTTP_WIRE_REASON_MAX)});
+    codec_put_block(&w, reason);
     return wire_end(&w);
 }
 

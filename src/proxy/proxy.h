@@ -84,9 +84,9 @@ struct proxy {
         bool socks;
         struct proxy *proxy;
     } ports[PROXY_LISTENERS];
-    bool outer;        /* the listeners are on this host's loopback */
-    bool paused;       /* nobody watches the listeners */
-    bool starved;      /* accept() failed: descriptors have run out */
+    bool outer;   /* the listeners are on this host's loopback */
+    bool paused;  /* nobody watches the listeners */
+    bool starved; /* accept() failed: descriptors have run out */
     struct loop_timer resume;
     struct list conns; /* struct proxy_conn */
     size_t count;

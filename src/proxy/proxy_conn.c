@@ -483,16 +483,19 @@ static void conn_betrayed(struct proxy_conn *c) {
     conn_end(c);
 }
 
+/* Whether the client has ended within its body, or within what has to be looked at as a whole. */
+static bool conn_is_cut(const struct proxy_conn *c) {
+    bool looked = c->in.len == 0 || c->up.len > 0 || !proxy_lane_wants_more(&c->lane);
+    return c->client_ended && (c->lane.kind == PROXY_LANE_BODY || !looked);
+}
+
 static void conn_relay(struct proxy_conn *c) {
     int r = proxy_lane_move(&c->lane, &c->proxy->config, &c->name, &c->in, &c->up);
     if (r == -EPERM) {
         conn_betrayed(c);
         return;
     }
-    bool cut = c->client_ended && (c->lane.kind == PROXY_LANE_BODY || /* within its body, or head */
-                                   (c->in.len > 0 && c->up.len == 0 &&
-                                    proxy_lane_wants_more(&c->lane)));
-    bool ok = r == 0 && !cut && conn_send(c->server.fd, &c->up);
+    bool ok = r == 0 && !conn_is_cut(c) && conn_send(c->server.fd, &c->up);
     if (ok && c->protocol == PROXY_HTTP && !c->answered && c->from.len > 0 &&
         !conn_take_answer(c)) {
         conn_fail(c, 502, "upstream failure", PROXY_SOCKS_FAILED);

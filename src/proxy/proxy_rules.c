@@ -62,7 +62,8 @@ static int rules_check(struct str given, struct str bare, enum proxy_list list, 
         return rules_refuse(e, "unsupported repeated wildcard: ", given);
     if (list == PROXY_DENY && every)
         return err_about(e, ERR_INVALID_PARAMS,
-                         RULES_CONFIG "invalid value for network.denied_domains: ", given,
+                         RULES_CONFIG "invalid value for network.denied_domains: ",
+                         given.p[0] == '[' ? given : STR_LIT("*"),
                          " (allowed exact hosts or scoped wildcards like *.example.com or "
                          "**.example.com)");
     return 0;

@@ -1,6 +1,6 @@
 /*
- * An HTTP program that was taken over: sends the bytes of the file beside it, NAME.hello at once and
- * NAME.frames after the first bytes of the server, and then listens until the server hangs up.
+ * An HTTP program that was taken over: sends the bytes of the files beside it, NAME.hello at once
+ * and NAME.frames after the first bytes of the server. Then it waits until the server hangs up.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -29,7 +29,9 @@ int main(void) {
     send_file(self, "hello");
     (void)!recv(SOCKET, buffer, sizeof buffer, 0);
     send_file(self, "frames");
-    while (recv(SOCKET, buffer, sizeof buffer, 0) > 0) {
-    }
+    ssize_t got;
+    do
+        got = recv(SOCKET, buffer, sizeof buffer, 0);
+    while (got > 0);
     return 0;
 }

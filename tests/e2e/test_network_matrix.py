@@ -4,11 +4,15 @@ Outside is a network namespace (harness/outside.py). A way is an expression of P
 attacker evaluates. Without the policy it runs unconfined, or with a proxy that allows everything.
 """
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from harness import outside
 from harness.outside import EVIL, MARK, PUBLIC, V6, proxy
-from harness.settings import BINARY
+from harness.settings import BINARY, PATIENCE
 
 if not outside.available():
     pytest.skip("this user can make no network namespace", allow_module_level=True)
@@ -274,6 +278,23 @@ def test_rebinding(world):
     free = world.try_all([attack], proxy(OPEN, allowLocalBinding=True))[0]
     assert f"{MARK} ::ffff:127.0.0.1" in free
     world.decisions()
+
+
+def test_xs_allows_a_name(tmp_path):
+    """xs run --allow-domain, with a server of its own in such a world."""
+    xs = os.path.join(os.path.dirname(BINARY), "xs")
+    if not os.access(xs, os.X_OK):
+        pytest.skip("xs is not beside the server")
+    tmp_path.chmod(0o755)
+    code = outside.PRELUDE + "print(get('http://allowed.example/'), get('http://evil.example/'))"
+    done = subprocess.run(
+        outside.unshare(sys.executable, os.path.abspath(outside.__file__), str(tmp_path), xs, "-H",
+                        "local", "run", "--sandbox", "read-only", "--allow-domain",
+                        "allowed.example", "--", "/usr/bin/python3", "-c", code),
+        capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0, done.stderr
+    assert f"{MARK} ::ffff:{PUBLIC} host=allowed.example" in done.stdout
+    assert '"host":"evil.example","reason":"not_allowed"' in done.stdout
 
 
 def test_names_that_are_not_allowed_are_not_looked_up(world):

@@ -221,7 +221,8 @@ def test_a_large_body(client, world, url):
 
 def mcp_program():
     """Installed into the cache of tools/reference."""
-    demand(shutil.which("npm") and shutil.which("node"), "npm")
+    if not (shutil.which("npm") and shutil.which("node")):
+        pytest.skip("npm is not installed")
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     root = pathlib.Path(os.environ.get("EXEC_SERVER_REFERENCE_DIR")
                         or f"{cache}/exec-server-reference")

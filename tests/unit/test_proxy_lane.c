@@ -46,7 +46,7 @@ static void test_texts(void **state) {
         {"CONNECT evil.example:80 HTTP/1.1\r\nHost: evil.example\r\n\r\n", -EPERM, 0},
         {"GET / HTTP/1.1\r\nHost: a.example\r\nHost: evil.example\r\n\r\n", -EINVAL, 0},
         {"get / HTTP/1.1\r\nHost: evil.example\r\n\r\n", -EPERM, 0},
-        {"METHODMETHODMETHODMETHODMETHODMETHOD / HTTP/1.1\r\nHost: evil.example\r\n\r\n", -EINVAL, 0},
+        {"METHODMETHODMETHODMETHODMETHODMETHOD / HTTP/1.1\r\nHost: evil\r\n\r\n", -EINVAL, 0},
         {"x!~ / HTTP/1.1\r\nHost: evil.example\r\n\r\n", -EPERM, 0},
         {"get / HTTP/1.1\r\nHost: a.example\r\n\r\n", 0, -1},
         {"0032git-upload-pack /a", 0, -1},
