@@ -79,11 +79,13 @@ static void intercept_receive(struct intercept *x) {
 static void intercept_end(struct intercept *x) {
     x->ended = true;
     loop_io_del(x->host->loop, &x->listener);
+    intercept_enter(x);
     list_for_each(n, &x->asks) {
         struct intercept_ask *a = list_entry(n, struct intercept_ask, node);
         if (a->state != INTERCEPT_STANDING)
             intercept_ask_drop(a);
     }
+    intercept_leave(x);
 }
 
 static void intercept_on_listener_event(struct loop_io *io, uint32_t events) {
@@ -122,13 +124,14 @@ void intercept_watch(struct intercept *x) {
 /* Looks whether the callers of open asks still wait. */
 static void intercept_on_watch(struct loop_timer *t) {
     struct intercept *x = container_of(t, struct intercept, watch);
+    intercept_enter(x);
     list_for_each(n, &x->asks) {
         struct intercept_ask *a = list_entry(n, struct intercept_ask, node);
         bool waits = a->state == INTERCEPT_OPEN || a->state == INTERCEPT_UNREAD;
         if (waits && ioctl(x->listener.fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &a->id) < 0)
             intercept_ask_drop(a);
     }
-    if (x->open + x->unread > 0)
+    if (intercept_leave(x) && x->open + x->unread > 0)
         intercept_watch(x);
 }
 
@@ -174,23 +177,42 @@ bool intercept_is_alive(const struct intercept *x) {
     return !x->ended;
 }
 
+static void intercept_finish(struct intercept *x) {
+    while (!list_empty(&x->asks))
+        intercept_ask_free(list_entry(list_first(&x->asks), struct intercept_ask, node));
+    free(x);
+}
+
+void intercept_enter(struct intercept *x) {
+    x->busy++;
+}
+
+bool intercept_leave(struct intercept *x) {
+    bool dead = x->dead;
+    if (--x->busy == 0 && dead)
+        intercept_finish(x);
+    return !dead;
+}
+
 void intercept_free(struct intercept *x) {
-    if (x == NULL)
+    if (x == NULL || x->dead)
         return;
+    x->dead = true;
+    intercept_enter(x);
     loop_io_del(x->host->loop, &x->channel);
     loop_io_del(x->host->loop, &x->listener);
     loop_timer_del(x->host->loop, &x->watch);
     loop_task_del(&x->next);
-    while (!list_empty(&x->asks)) {
-        struct intercept_ask *a = list_entry(list_first(&x->asks), struct intercept_ask, node);
+    list_for_each(n, &x->asks) {
+        struct intercept_ask *a = list_entry(n, struct intercept_ask, node);
         if (!list_empty(&a->traced)) /* in the middle of an exec */
             kill(a->tgid, SIGKILL);
         intercept_ask_drop(a);
-        intercept_ask_free(a);
     }
+    loop_task_del(&x->next); /* dropping has queued it */
     util_close_fd(&x->channel.fd);
     util_close_fd(&x->listener.fd);
-    free(x);
+    intercept_leave(x);
 }
 
 bool intercept_is_by_shell(struct intercept_ask *a) {

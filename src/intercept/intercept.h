@@ -110,8 +110,8 @@ struct intercept_escalation {
  *     ask is invalid when this returns.
  * escalate: the stub is in place: run the program. Call intercept_stub_end() when it has ended, or
  *     if it cannot be started; also inside this call.
- * signal: the stub has received a signal that the program should get; `terminal`: with its group. Of SIGTSTP, SIGTTIN and
- *     SIGTTOU the stub stops itself as well; SIGCONT comes when it goes on.
+ * signal: the stub has received a signal that the program should get; `terminal`: with its group.
+ *     Of SIGTSTP, SIGTTIN and SIGTTOU the stub stops itself as well; SIGCONT comes when it goes on.
  * lost: the stub was killed: end the program. The stub is invalid when this returns.
  */
 struct intercept_owner {
@@ -156,7 +156,8 @@ MUST_CHECK int intercept_new(struct intercept_host *h, const struct intercept_op
 
 void intercept_set_check(struct intercept *x, bool check);
 
-/* Ends it: open asks are withdrawn, and every later exec below the command fails. */
+/* Ends it, also inside a callback: open asks are withdrawn, and every later exec below the command
+ * fails. */
 void intercept_free(struct intercept *x);
 
 /* Whether a process below the command is left. */

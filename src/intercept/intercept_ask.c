@@ -87,11 +87,14 @@ void intercept_ask_drop(struct intercept_ask *a) {
     if (s == INTERCEPT_OVER)
         return;
     intercept_ask_over(a);
+    bool told = a->stub.told;
+    a->stub.told = false;
+    intercept_enter(x);
     if (s == INTERCEPT_OPEN || s == INTERCEPT_REOPENED)
         x->o.calls->withdrawn(x->o.owner, a);
-    else if (a->stub.told)
+    else if (told)
         x->o.calls->lost(x->o.owner, &a->stub);
-    a->stub.told = false;
+    intercept_leave(x);
 }
 
 struct intercept_ask *intercept_ask_new(struct intercept *x, const struct seccomp_notif *n) {
@@ -265,9 +268,11 @@ static void ask_decide(struct intercept_ask *a) {
     a->e.pid = a->tgid;
     a->e.tid = a->tid;
     intercept_ask_set(a, INTERCEPT_OPEN);
-    a->x->o.calls->decide(a->x->o.owner, a, &a->e);
-    if (a->state == INTERCEPT_OPEN)
-        intercept_watch(a->x);
+    struct intercept *x = a->x;
+    intercept_enter(x);
+    x->o.calls->decide(x->o.owner, a, &a->e);
+    if (intercept_leave(x) && a->state == INTERCEPT_OPEN)
+        intercept_watch(x);
 }
 
 static void ask_looked(struct intercept_ask *a, int r) {
@@ -323,11 +328,13 @@ void intercept_ask_read(struct intercept_ask *a) {
 
 void intercept_ask_next(struct loop_task *t) {
     struct intercept *x = container_of(t, struct intercept, next);
+    intercept_enter(x);
     list_for_each(n, &x->asks) {
         struct intercept_ask *a = list_entry(n, struct intercept_ask, node);
-        if (x->open >= INTERCEPT_OPEN_MAX || x->unread == 0)
-            return;
+        if (x->dead || x->open >= INTERCEPT_OPEN_MAX || x->unread == 0)
+            break;
         if (a->state == INTERCEPT_UNREAD)
             intercept_ask_read(a);
     }
+    intercept_leave(x);
 }

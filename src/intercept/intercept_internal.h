@@ -99,6 +99,8 @@ struct intercept {
     struct loop_io channel;  /* for the listener; -1 when it has come */
     struct loop_io listener; /* -1: not yet, or no process is left */
     bool ended;              /* no process is left */
+    bool dead;               /* intercept_free() was called, inside a callback */
+    unsigned busy;           /* callbacks and loops that still use it */
     struct list asks;        /* the oldest first */
     size_t open;             /* of them LOOKING, OPEN, REOPENED or GLANCING */
     size_t unread;
@@ -113,6 +115,9 @@ struct intercept {
 /* intercept.c: answers the kernel. 0, or -errno: the caller is gone. */
 int intercept_respond(struct intercept_ask *a, int error);
 int intercept_continue(struct intercept_ask *a);
+/* Around what may call the owner, who may free the command: false: touch nothing of it any more. */
+void intercept_enter(struct intercept *x);
+bool intercept_leave(struct intercept *x);
 void intercept_watch(struct intercept *x); /* now and then, as long as an ask is open */
 
 /* intercept_ask.c: its life. Over: freed soon. Drop: the same, and the owner hears of it. */

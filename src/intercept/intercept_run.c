@@ -131,7 +131,10 @@ static void run_judge(struct intercept_ask *a) {
         return;
     }
     intercept_ask_set(a, INTERCEPT_REOPENED);
-    a->x->o.calls->decide(a->x->o.owner, a, &a->e);
+    struct intercept *x = a->x;
+    intercept_enter(x);
+    x->o.calls->decide(x->o.owner, a, &a->e);
+    intercept_leave(x);
 }
 
 void intercept_run_loaded(struct intercept_ask *a, enum intercept_verdict v) {

@@ -223,7 +223,10 @@ static void stub_escalate(struct intercept_ask *a, const int *fds, size_t count,
     stub_terminal(a->stub.pid, &x);
     a->stub.told = true;
     a->stub.err = x.fds[2] < 0 ? -1 : fcntl(x.fds[2], F_DUPFD_CLOEXEC, 0);
-    a->x->o.calls->escalate(a->x->o.owner, &x);
+    struct intercept *command = a->x;
+    intercept_enter(command);
+    command->o.calls->escalate(command->o.owner, &x);
+    intercept_leave(command);
     for (int fd = 0; fd < INTERCEPT_FDS; fd++)
         util_close_fd(&x.fds[fd]);
 }
@@ -269,10 +272,13 @@ static void stub_on_io(struct loop_io *io, uint32_t events) {
     for (size_t i = 0; i < count; i++)
         close(fds[i]);
     int signo = p.value & ~STUB_KERNEL;
+    struct intercept *x = a->x;
+    intercept_enter(x);
     if (n == sizeof p && p.kind == STUB_SIGNAL && s->told && signo > 0 && signo <= 64)
-        a->x->o.calls->signal(a->x->o.owner, s, signo, (p.value & STUB_KERNEL) != 0);
+        x->o.calls->signal(x->o.owner, s, signo, (p.value & STUB_KERNEL) != 0);
     else
         intercept_ask_drop(a); /* it ended, or is not our stub */
+    intercept_leave(x);
 }
 
 void intercept_stub_end(struct intercept_stub *s, int status, const char *text) {

@@ -120,7 +120,7 @@ static void call_write_stdin(struct mcp *m, const struct mcp_tools_args *args,
         x = err_set(&e, ERR_INVALID_PARAMS, "another call waits for this session");
     else
         x = call_write(r, args, &e);
-    if (x < 0) {
+    if (x < 0 || r == NULL) {
         call_fail(m, q, &e);
         return;
     }

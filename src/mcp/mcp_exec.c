@@ -21,12 +21,12 @@ static size_t exec_names(const struct mcp_exec_what *w, const struct str *args, 
         if (name == NULL)
             return 0;
         snprintf(name, size, "memfd:%s", w->memfd);
-        out[n++] = (struct decide_name){.path = str_of(name), .args = args, .n = argc};
+        out[n++] = (struct decide_name){str_of(name), args, argc, false};
         return n;
     }
-    out[n++] = (struct decide_name){.path = str_of(w->file), .args = args, .n = argc};
+    out[n++] = (struct decide_name){str_of(w->file), args, argc, false};
     if (w->resolved != NULL && strcmp(w->resolved, w->file) != 0)
-        out[n++] = (struct decide_name){.path = str_of(w->resolved), .args = args, .n = argc};
+        out[n++] = (struct decide_name){str_of(w->resolved), args, argc, false};
     for (size_t i = 0; i < MIN(w->interpreter_count, (size_t)MCP_EXEC_INTERPRETERS); i++) {
         const struct mcp_exec_interpreter *p = &w->interpreters[i];
         struct str *list = arena_calloc(a, argc + 2, sizeof *list);

@@ -243,7 +243,7 @@ static int run_cwd(struct mcp_run *r, const struct mcp_tools_args *args,
         return err_set(e, ERR_INTERNAL, "nul byte found in provided data");
     if (dir.p != NULL && dir.n == 0)
         return err_os(e, ERR_INTERNAL, ENOENT);
-    if (dir.n > 0 && dir.p[0] == '/') {
+    if (dir.p != NULL && dir.p[0] == '/') {
         *out = arena_strdup(&r->strings, dir);
         return *out == NULL ? err_os(e, ERR_INTERNAL, ENOMEM) : 0;
     }

@@ -18,6 +18,7 @@ static struct {
     enum intercept_verdict verdict;
     int asked, named, escalated;
     bool by_shell;
+    bool end_inside; /* decide() ends the interception */
     int stub_status;
     char argument[64];
     int status;
@@ -37,6 +38,10 @@ static void on_decide(void *owner, struct intercept_ask *ask, const struct inter
         return;
     }
     c.named++;
+    if (c.end_inside) {
+        intercept_free(steal_ptr(&c.x));
+        return;
+    }
     c.by_shell = intercept_is_by_shell(ask);
     snprintf(c.argument, sizeof c.argument, "%s", e->argc > 1 ? e->argv[1] : "");
     intercept_answer(ask, c.verdict, "because");
@@ -90,10 +95,12 @@ static bool on_stranger(void *owner, pid_t pid, int status) {
 static const char *run(const char *script, const char *name, enum intercept_verdict verdict) {
     static char output[4096];
     int status = c.stub_status, fds[3];
+    bool end_inside = c.end_inside;
     struct execfilter_start start;
     struct child_fds ours;
     memset(&c, 0, sizeof c);
     c.stub_status = status;
+    c.end_inside = end_inside;
     c.name = name;
     c.verdict = verdict;
     c.child.changed = on_changed;
@@ -193,6 +200,16 @@ static void without_a_listener_nothing_starts(void **state) {
     close(fds[0]);
 }
 
+static void an_owner_may_end_it_inside_a_callback(void **state) {
+    (void)state;
+    c.end_inside = true;
+    const char *output =
+        run("/bin/true & /bin/true & /bin/echo a 2>/dev/null; echo $?", "echo", INTERCEPT_RUN);
+    c.end_inside = false;
+    assert_int_equal(c.named, 1);
+    assert_string_not_equal(output, "a\n0\n");
+}
+
 static int begin(void **state) {
     setup(state);
     assert_int_equal(pool_init(&pool, &f.loop), 0);
@@ -220,7 +237,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         CASE(programs_run_after_a_decision),      CASE(what_does_not_exist_is_not_asked_about),
         CASE(a_denied_program_prints_the_reason), CASE(an_escalated_program_ends_as_its_owner_says),
-        CASE(without_a_listener_nothing_starts),
+        CASE(without_a_listener_nothing_starts),  CASE(an_owner_may_end_it_inside_a_callback),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
