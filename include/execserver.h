@@ -159,6 +159,7 @@ XS_API const struct xs_error *xs_options_error(const struct xs_options *o);
 #define XS_OPT_WINDOW "window"                           /* number: 1 MiB of output per process */
 #define XS_OPT_QUEUE "queue"                             /* number: 8 MiB waiting to be sent */
 #define XS_OPT_GAP_FAILS "gap-fails"                     /* number: 1: lost output ends a process */
+#define XS_OPT_LOG_WIRE "log-wire"                       /* number: 1: XS_LOG_WIRE lines too */
 
 /* Keys of a start. */
 #define XS_OPT_ARGV "argv" /* list */

@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#define IN_FLIGHT 8 /* blocks of 1 MiB, each 1.4 MB as a message: cp stays below 16 MB */
+
 /* A command on its way. */
 struct copying {
     struct cli *c;
@@ -23,6 +25,8 @@ static int set_options(struct cli *c, struct xs_options *o) {
     int r = xs_options_num(o, XS_OPT_RECURSIVE, cli_has(c, CLI_OPT_RECURSIVE));
     if (r == 0)
         r = xs_options_num(o, XS_OPT_PRESERVE, cli_has(c, CLI_OPT_PRESERVE));
+    if (r == 0)
+        r = xs_options_num(o, XS_OPT_IN_FLIGHT, IN_FLIGHT);
     if (r == 0 && cli_has(c, CLI_OPT_DEREFERENCE))
         r = xs_options_str(o, XS_OPT_LINKS, "follow");
     return r;

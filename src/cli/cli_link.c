@@ -42,6 +42,8 @@ struct xs_options *cli_link_options(struct cli *c, const char *host, int *status
         r = set_token(c, o);
     if (r == 0)
         r = xs_options_str(o, XS_OPT_NAME, "xs");
+    if (r == 0 && c->verbose > 1)
+        r = xs_options_num(o, XS_OPT_LOG_WIRE, 1);
     if (r < 0) {
         *status = cli_say_failure(c, xs_options_error(o), NULL, CLI_USAGE);
         xs_options_free(o);

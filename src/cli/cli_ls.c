@@ -53,7 +53,7 @@ static void print_row(struct cli *c, const struct row *row) {
             cli_stat_mode(&row->st, mode);
             cli_stat_time(row->st.modified_ms, modified);
         }
-        printf("%s %12llu %-16s ", mode, (unsigned long long)(row->known ? row->st.bytes : 0),
+        printf("%s %12llu %-17s ", mode, (unsigned long long)(row->known ? row->st.bytes : 0),
                modified);
     }
     cli_say_text(stdout, row->name);

@@ -1,9 +1,9 @@
 #include "cli/cli_stat.h"
 
+#include "base/utc.h"
 #include "cli/cli_say.h"
 
 #include <stdbool.h>
-#include <time.h>
 
 #define MODE_UNKNOWN ~0u
 
@@ -27,10 +27,12 @@ void cli_stat_mode(const struct xs_stat *st, char out[11]) {
 }
 
 void cli_stat_time(int64_t ms, char out[32]) {
-    time_t t = (time_t)(ms / 1000);
-    struct tm tm;
-    if (ms == 0 || localtime_r(&t, &tm) == NULL || strftime(out, 32, "%Y-%m-%d %H:%M", &tm) == 0)
+    struct utc t = utc_of(ms / 1000);
+    if (ms == 0 || t.year < 0 || t.year > 9999)
         snprintf(out, 32, "-");
+    else
+        snprintf(out, 32, "%04d-%02u-%02u %02u:%02uZ", (int)t.year, t.month % 100, t.day % 100,
+                 t.hour % 100, t.minute % 100);
 }
 
 static const char *kind_text(const struct xs_stat *st) {

@@ -9,7 +9,7 @@
 /* `-rw-r--r--`; `?` where the mode is unknown. */
 void cli_stat_mode(const struct xs_stat *st, char out[11]);
 
-/* Local time, `2026-11-19 16:20`; `-` if unknown. */
+/* UTC, `2026-11-19 16:20Z`: time zones take 100 kB of a static program. `-` if unknown. */
 void cli_stat_time(int64_t ms, char out[32]);
 
 /* Some lines about a path. */

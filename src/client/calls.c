@@ -200,6 +200,10 @@ static bool calls_pick(struct xs_client *c) {
     return true;
 }
 
+static bool calls_logs(const struct xs_client *c) {
+    return c->on_log != NULL && xs_options_get_num(c->options, XS_OPT_LOG_WIRE, 0) != 0;
+}
+
 /* The message is in the link's buffer. */
 static void calls_put_done(struct xs_client *c) {
     struct calls_request *r = c->put_request;
@@ -217,8 +221,9 @@ static void calls_put_done(struct xs_client *c) {
         r->end = c->link.put;
         if (r->sent_ms == 0)
             r->sent_ms = client_boottime_ms();
-        client_log(c, XS_LOG_WIRE, "-> %s, id %llu, %zu bytes", r->method,
-                   (unsigned long long)r->id, r->text.len);
+        if (calls_logs(c))
+            client_log(c, XS_LOG_WIRE, "-> %s, id %llu, %zu bytes", r->method,
+                       (unsigned long long)r->id, r->text.len);
         list_remove(&r->node);
         list_append(&c->flight, &r->node);
         calls_tell_room(c);
@@ -385,7 +390,7 @@ static void calls_dispatch(struct xs_client *c, const struct json_node *root) {
 static void calls_log_message(struct xs_client *c, const struct json_node *root, size_t n) {
     const struct json_node *id = json_get(root, "id"), *method = json_get(root, "method");
     int64_t number = 0;
-    if (c->on_log == NULL)
+    if (!calls_logs(c))
         return;
     if (id != NULL && json_i64(id, &number) < 0)
         number = 0;

@@ -47,6 +47,7 @@ static const struct xs_options_key xs_options_keys[] = {
     NUMBER(XS_OPT_WINDOW, 65536, 1 << 30),
     NUMBER(XS_OPT_QUEUE, 4 << 20, 1 << 30),
     NUMBER(XS_OPT_GAP_FAILS, 0, 1),
+    NUMBER(XS_OPT_LOG_WIRE, 0, 1),
     LIST(XS_OPT_ARGV),
     TEXT(XS_OPT_ARG0),
     TEXT(XS_OPT_CWD),

@@ -282,6 +282,16 @@ def test_slow_reader_is_waited_for(xs):
     assert done.status == 0 and len(done.out) == 24 * MB
 
 
+def test_verbose(xs):
+    """-v tells of connections, -vv of messages, without their data; -q of errors alone."""
+    assert ": new session " in xs.run("-v", "run", "true").err
+    done = xs.run("-vv", "run", "echo", "s3cret-data")
+    assert "-> process/start, id " in done.err and "<- process/output, " in done.err
+    assert "s3cret-data" not in done.err
+    assert xs.run("-q", "run", "--timeout", "1ms", "sleep", "9").err == ""
+    assert xs.run("-q", "run", "nosuch").err != ""
+
+
 def test_help_and_version(xs):
     assert xs.run("--version").text().startswith("xs ")
     text = xs.run("--help").text()

@@ -68,7 +68,7 @@ static void pieces(void **state) {
     cli_feed_fini(&f);
 }
 
-/* Keys find no slot in an outage: they are held, in order, up to the maximum; the end comes last. */
+/* Keys that find no slot in an outage are held, in order, up to the maximum; the end comes last. */
 static void keys(void **state) {
     struct cli_feed f;
     size_t typed = 0;
