@@ -73,7 +73,8 @@ static void xs_error_format(struct xs_error *e, const char *fmt, va_list ap) {
     if (text != NULL) {
         vsnprintf(text, XS_ERROR_TEXT_MAX, fmt, ap);
         char *shorter = realloc(text, strlen(text) + 1);
-        text = shorter != NULL ? shorter : text;
+        if (shorter != NULL)
+            text = shorter;
         xs_error_tidy(text);
     }
     free(e->text); /* behind the format: an argument may be the old text */
