@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #define ENVCONF_TREE_MAX (4u << 20) /* bytes of selected values of one layer */
@@ -61,13 +63,25 @@ static bool envconf_join(char path[static PATH_MAX], const char *dir, const char
     return n > 0 && n < PATH_MAX;
 }
 
+/* Takes `line L, column C: ` from the front of a message; what follows, or NULL. */
+static const char *envconf_place(const char *text, unsigned *line, unsigned *column) {
+    static const char first[] = "line ", second[] = ", column ", last[] = ": ";
+    char *end;
+    if (strncmp(text, first, sizeof first - 1) != 0)
+        return NULL;
+    *line = (unsigned)strtoul(text + sizeof first - 1, &end, 10);
+    if (strncmp(end, second, sizeof second - 1) != 0)
+        return NULL;
+    *column = (unsigned)strtoul(end + sizeof second - 1, &end, 10);
+    return strncmp(end, last, sizeof last - 1) == 0 ? end + sizeof last - 1 : NULL;
+}
+
 static int envconf_syntax(const struct envconf_words *words, const char *path, struct str text,
                           const struct err *why, struct err *e) {
     unsigned line = 0, column = 0;
-    int reason = 0;
-    if (sscanf(err_msg(why), "line %u, column %u: %n", &line, &column, &reason) < 2 || reason == 0)
+    const char *said = envconf_place(err_msg(why), &line, &column);
+    if (said == NULL)
         return err_set(e, ERR_INTERNAL, "%s: %s", path, err_msg(why));
-    const char *said = err_msg(why) + reason;
     if (words->bad == NULL)
         return err_set(e, ERR_INTERNAL, "%s:%u:%u: %s", path, line, column, said);
     for (unsigned i = 1; i < line && text.n > 0; i++) {

@@ -190,18 +190,21 @@ void intercept_stub_stop(struct intercept_ask *a, int status) {
 /* Its controlling terminal, from /proc/PID/stat. */
 static void stub_terminal(pid_t pid, struct intercept_escalation *x) {
     char path[64], text[1024];
-    int tty = 0, group = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     if (n < 0)
         return;
     text[n] = '\0';
-    const char *p = strrchr(text, ')'); /* ") S ppid pgrp session tty tpgid" */
-    if (p == NULL || sscanf(p, ") %*c %*d %*d %*d %d %d", &tty, &group) != 2)
+    char *p = strrchr(text, ')'); /* ") S ppid pgrp session tty tpgid" */
+    if (p == NULL || strlen(p) < 4)
         return;
-    x->terminal = tty != 0;
-    x->foreground = tty != 0 && group == x->pgrp;
+    long fields[5];
+    p += 3;
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++)
+        fields[i] = strtol(p, &p, 10);
+    x->terminal = fields[3] != 0;
+    x->foreground = x->terminal && fields[4] == x->pgrp;
 }
 
 static void stub_escalate(struct intercept_ask *a, const int *fds, size_t count, uint32_t bits) {

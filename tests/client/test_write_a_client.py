@@ -60,12 +60,15 @@ def test_cut_connections(fleet, program, kind):
     plan = [cutting.Cut(cutting.DOWN, 5000, kind), cutting.Cut(cutting.UP, 3000, kind)]
     plan += [cutting.Cut(direction, 50_007 * i, kind) for i in range(1, 5)
              for direction in (cutting.DOWN, cutting.UP)]
-    with cutting.Proxy(server.address, plan) as proxy:
-        code, out, err = run(program, proxy.url, "sh", "-c", "echo begin; cat; exit 7",
-                             stdin=stdin)
-        cuts = len(proxy.cuts)
-    assert (code, err) == (7, "")
-    assert out == b"begin\n" + stdin
+    cuts = 0
+    for _ in range(5):  # how much is left to be cut after a resume depends on the time
+        with cutting.Proxy(server.address, plan) as proxy:
+            code, out, err = run(program, proxy.url, "sh", "-c", "echo begin; cat; exit 7",
+                                 stdin=stdin)
+            assert proxy.cuts
+            cuts += len(proxy.cuts)
+        assert (code, err) == (7, "")
+        assert out == b"begin\n" + stdin
     assert cuts >= 5
 
 

@@ -5,6 +5,7 @@ import pytest
 from harness.fleet import Fleet
 
 BASE = {
+    "EXEC_SERVER_LOG": "error",
     "PATH": "/usr/bin:/bin", "HOME": "/home/x", "LANG": "C", "USER": "u", "LOGNAME": "u",
     "SHELL": "/bin/zsh", "TMPDIR": "/tmp", "TEMP": "/t1", "TMP": "/t2", "LC_ALL": "C",
     "LC_CTYPE": "C", "TERM": "xterm", "Home": "mixed", "path": "lower", "FOO": "foo",

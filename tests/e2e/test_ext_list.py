@@ -162,7 +162,7 @@ def test_capabilities(fleet):
               "processLimits", "processLifecycle", "fsWatchMissing", "fileWriteStreaming",
               "fsRename", "fsSetPermissions", "fsMetadataMode", "fsWatch", "fsAtomicWrite",
               "fsReadMaxBytes", "processAck", "sessionLimits", "fsOpenUpdate", "fsTimes", "fsLinks",
-              "environmentConfigRead"}
+              "environmentConfigRead", "capabilityDiscoveryV2", "shellSnapshotV2"}
     signals = ["interrupt", "terminate", "kill", "hangup", "quit", "usr1", "usr2", "winch", "stop",
                "continue"]
     if web.available():
@@ -170,6 +170,7 @@ def test_capabilities(fleet):
     for args, on in (((), False), (("--allow-attach", "--http-files"), True)):
         got = fleet.start(*args).client().call("environment/info")["capabilities"]
         # Those of the sandbox depend on the host: test_sandbox_start.py.
-        got = {k: v for k, v in got.items() if not k.lower().startswith(("sandbox", "linux", "network"))}
+        got = {k: v for k, v in got.items() if k != "capabilityDiscoverySandbox"
+               and not k.lower().startswith(("sandbox", "linux", "network"))}
         assert got == {**dict.fromkeys(always, True), "processSignals": signals,
                        "processAttach": on, "httpFiles": on}

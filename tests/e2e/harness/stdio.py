@@ -17,6 +17,7 @@ class Stdio:
     def __init__(self, *args, listen="stdio", env=None, cwd=None, command=None):
         self.stderr_file = tempfile.TemporaryFile()
         command = command or [BINARY, "--listen", listen, *args]
+        env = {"EXEC_SERVER_LOG": "error", **(env or {})}  # errors alone
         self.popen = subprocess.Popen(command, env=environment(env), cwd=cwd, bufsize=0,
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                       stderr=self.stderr_file)
