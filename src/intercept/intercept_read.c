@@ -91,7 +91,7 @@ static int read_pointers(pid_t tid, uint64_t at, bool narrow, size_t max, struct
 static int read_batch(pid_t tid, const uint64_t *pointers, size_t n, size_t max, size_t *bytes,
                       struct arena *a, char **out) {
     static char small[READ_BATCH][READ_GUESS]; /* on the loop's thread */
-    struct iovec here[READ_BATCH], there[READ_BATCH];
+    struct iovec here[READ_BATCH] = {0}, there[READ_BATCH] = {0};
     for (size_t i = 0; i < n; i++) {
         size_t len = MIN((size_t)READ_GUESS, read_page_rest(pointers[i]));
         here[i] = (struct iovec){small[i], len};

@@ -26,7 +26,7 @@ static void pieces_do_not_matter(void **state) {
     (void)state;
     char s[300];
     for (int i = 0; i < 300; i++)
-        s[i] = i % 10 == 9 ? '\n' : (char)('a' + i % 26);
+        s[i] = (char)(i % 10 == 9 ? '\n' : 'a' + i % 26);
     for (size_t n = 0; n <= sizeof s; n += 7) {
         uint64_t expected, omitted;
         _cleanup_free_ char *whole = text_of(s, n, 100, false, MAX(n, (size_t)1), &expected);
