@@ -74,15 +74,14 @@ static void login_end(struct login *c) {
     loop_timer_del(c->host->loop, &c->timer);
     if (owner == NULL)
         return;
-    struct str printed = buf_str(&c->printed);
-    _cleanup_buf_ struct buf kept = c->printed;
+    _cleanup_buf_ struct buf printed = c->printed; /* taken over: c may be freed now */
     c->printed = BUF_INIT(0);
     owner->run = NULL;
     if (proc_is_gone(&c->proc))
         login_free(c);
     else
         proc_abandon(&c->proc, !success, false);
-    snapshot_over(owner, success && snapshot_keep(owner, printed) == 0);
+    snapshot_over(owner, success && snapshot_keep(owner, buf_str(&printed)) == 0);
 }
 
 static void login_on_over(struct loop_task *t) {
