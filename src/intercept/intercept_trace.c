@@ -156,7 +156,7 @@ int intercept_trace_call(pid_t tid, const struct trace_state *s, enum trace_call
     static const int numbers[] = {[TRACE_WRITE] = 64, [TRACE_EXIT] = 94, [TRACE_EXECVEAT] = 281};
     struct user_regs_struct r = s->regs;
     r.pc -= 4; /* `svc` */
-    r.regs[8] = (uint64_t)numbers[call];
+    r.regs[8] = (unsigned long long)numbers[call];
     for (int i = 0; i < 5; i++)
         r.regs[i] = args[i];
     return trace_set(tid, &r);
