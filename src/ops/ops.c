@@ -40,9 +40,10 @@ void ops_log(enum log_level level, const char *message, const struct log_field *
 static void ops_sum_refusals(struct ops *o) {
     struct audit *a = &o->audit;
     const char *key;
-    uint64_t count, seconds = (o->loop->now / LOOP_MS - o->refusals.since) / 1000;
-    if (!o->refusals.waiting)
+    uint64_t count;
+    if (!o->refusals.waiting) /* o->loop may be missing: a start that failed */
         return;
+    uint64_t seconds = (o->loop->now / LOOP_MS - o->refusals.since) / 1000;
     while (refusals_take(&o->refusals, &key, &count)) {
         const char *peer = key[0] != '\0' ? key : "others";
         log_warn("%" PRIu64 " connections of %s refused in %" PRIu64 " s", count, peer, seconds);
@@ -91,7 +92,8 @@ void ops_turned_away(struct ops *o, enum metrics_refusal why, const char *peer, 
 
 void ops_fini(struct ops *o) {
     ops_sum_refusals(o);
-    loop_timer_del(o->loop, &o->refusals_timer);
+    if (o->loop != NULL)
+        loop_timer_del(o->loop, &o->refusals_timer);
     audit_close(&o->audit);
     metrics_fini(&o->metrics);
 }
