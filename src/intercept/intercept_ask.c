@@ -58,7 +58,8 @@ static void ask_free_task(struct loop_task *t) {
 
 void intercept_ask_free(struct intercept_ask *a) {
     loop_task_del(&a->free_task);
-    loop_timer_del(a->host->loop, &a->glance);
+    if (a->host != NULL) /* it ends before a thread that still looks for a file */
+        loop_timer_del(a->host->loop, &a->glance);
     list_remove(&a->traced);
     list_remove(&a->node);
     intercept_stub_fini(a);
