@@ -10,8 +10,8 @@ from harness.settings import BINARY
 from peer import OLD_WRAPPER
 
 # The old Bash writes behind its vectors. Which arguments and variables it damages depends on the
-# number of variables: a session is played with up to PADS - 1 more.
-PADS = 6
+# number of variables and the length of paths: a session is played with several of both.
+PADS = 12
 
 # Sessions that are not played, and why.
 LEFT_OUT = {
@@ -86,7 +86,7 @@ def test_recorded_sessions(start, old, tmp_path, session):
     wrapper = tmp_path / OLD_WRAPPER
     wrapper.symlink_to(BINARY)
     for pads in range(PADS):
-        work = tmp_path / f"work{pads}"
+        work = tmp_path / f"work{pads}{'-' * (5 * pads)}"
         (work / "w").mkdir(parents=True)
         server = start("--compat", "--intercept", "wrapper", "--bash", old.bash,
                        "--execve", wrapper, *session.options, rules=session.rules,
