@@ -342,7 +342,7 @@ def test_as_a_plain_user(tmp_path, programs, sandbox):
     for program in (DRIVER, WAYS):
         shutil.copy(program, tmp_path)
     for path in (tmp_path, *tmp_path.parents):
-        if path.stat().st_uid == os.getuid() and path.is_relative_to("/tmp"):
+        if "/tmp" in map(str, path.parents):
             path.chmod(0o755)
     os.chown(tmp_path, 65534, 65534)
     argv = [tmp_path / "intercept-driver", *place.argv(
