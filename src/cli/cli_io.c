@@ -155,7 +155,8 @@ static void on_flushed(struct cli_io *io) {
         (void)cli_io_output_failed(io, out);
     if (out <= 0 && err <= 0 && io->paused) {
         io->paused = false;
-        xs_process_unpause(io->process);
+        if (io->process != NULL) /* we have not left it */
+            xs_process_unpause(io->process);
     }
 }
 
