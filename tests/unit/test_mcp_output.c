@@ -80,6 +80,7 @@ static void the_first_bytes_alone(void **state) {
     assert_int_equal(o.tail_cap, 0);
     mcp_output_fini(&o);
     _cleanup_free_ char *t = text_of("abcdef", 6, 4, true, 1, &omitted);
+    assert_memory_equal(t, "abcd\n", 5); /* and what was omitted */
     assert_int_equal(omitted, 2);
 }
 
