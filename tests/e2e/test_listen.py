@@ -535,10 +535,12 @@ def test_units_by_socket_activation(place, name):
 
 def can_connect(address):
     """Whether something listens there, asked without a connection."""
-    table = "/proc/net/unix" if isinstance(address, str) else "/proc/net/tcp"
-    text = address if isinstance(address, str) else f"0100007F:{address[1]:04X} 00000000:0000 0A"
+    if isinstance(address, str):  # of a socket that is only bound, the flags are 0
+        table, texts = "/proc/net/unix", (address, " 00010000 ")
+    else:
+        table, texts = "/proc/net/tcp", (f"0100007F:{address[1]:04X} 00000000:0000 0A",)
     with open(table, encoding="utf-8") as f:
-        return text in f.read()
+        return any(all(text in line for text in texts) for line in f)
 
 
 def test_unit_starts_the_server(place):
