@@ -127,8 +127,9 @@ def test_11_suspend(xs):
     terminal.type("\r~\x1a")
     at = terminal.expect("STOPPED\r\n", at)
     assert terminal.is_restored()
-    terminal.resize(33, 99)
     terminal.type("\r")
+    terminal.until_raw()
+    terminal.resize(33, 99)
     terminal.expect("33 99\r\n", at)
     assert terminal.wait() == 6
 
