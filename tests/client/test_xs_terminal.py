@@ -127,9 +127,8 @@ def test_11_suspend(xs):
     terminal.type("\r~\x1a")
     at = terminal.expect("STOPPED\r\n", at)
     assert terminal.is_restored()
-    terminal.type("\r")
-    terminal.until_raw()
     terminal.resize(33, 99)
+    terminal.type("\r")
     terminal.expect("33 99\r\n", at)
     assert terminal.wait() == 6
 
