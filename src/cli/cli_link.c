@@ -64,7 +64,7 @@ static void on_log(int level, const char *line, void *user) {
 
 int cli_link_new(struct cli *c, const struct xs_options *o, struct xs_client **out) {
     int r = xs_client_new(o, out);
-    if (r < 0) { /* a wrong option is told by a client that can do no more */
+    if (r < 0) { /* the client exists, for its error alone */
         int status = cli_say_failure(c, xs_client_error(*out), NULL, CLI_USAGE);
         xs_client_free(steal_ptr(out));
         return status;

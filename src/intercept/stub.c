@@ -119,7 +119,7 @@ static void stub_hello(long sock) {
     stub_send(sock, STUB_HELLO, bits, n > 0 ? &control : NULL);
 }
 
-/* Whoever waits for the end of a pipe must not wait for us. */
+/* A reader that waits for the end of a pipe must not wait for us. */
 static void stub_close(long sock) {
     if (sock > 0)
         sys3(SYS_close_range, 0, sock - 1, 0);
