@@ -32,8 +32,11 @@ static int envconf_check_paths(const struct json_node *paths, struct err *e) {
 
 static int envconf_check_cwd(const struct json_node *cwd, struct err *e) {
     _cleanup_free_ char *path = NULL;
-    int r = uri_to_path(json_str(cwd), &path, e);
-    return r == -EXDEV ? 0 : r; /* reported last */
+    _cleanup_err_ struct err wrong = ERR_INIT;
+    int r = uri_to_path(json_str(cwd), &path, &wrong);
+    if (r == 0 || r == -EXDEV) /* another machine's is reported last */
+        return 0;
+    return err_move(e, &wrong);
 }
 
 static const struct jsondec_field envconf_fields[] = {

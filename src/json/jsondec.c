@@ -209,11 +209,9 @@ static int jsondec_checks(const struct jsondec_struct *s, const struct json_node
 /* Replaces an error of the member `at` (NULL: of none) by that of an earlier check. */
 static void jsondec_look_before(const struct jsondec_struct *s, const struct json_node *v,
                                 const struct json_node *at, struct err *e) {
-    struct err first = ERR_INIT;
-    if (jsondec_checks(s, v, at, &first) == 0)
-        return;
-    err_fini(e);
-    *e = first;
+    _cleanup_err_ struct err first = ERR_INIT;
+    if (jsondec_checks(s, v, at, &first) < 0)
+        err_move(e, &first);
 }
 
 void jsondec_report_first(const struct jsondec_struct *s, const struct json_node *v,
