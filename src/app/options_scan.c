@@ -1,11 +1,10 @@
 #include "app/options_table.h"
 
+#include "base/editdist.h"
 #include "base/str.h"
 #include "base/utf8.h"
 
 #include <string.h>
-
-#define SIMILAR_MAX 40 /* bytes of the names that are compared */
 
 struct scan {
     struct options_args *args;
@@ -54,35 +53,18 @@ static const struct option_spec *find_option(const char *arg) {
     return arg[1] == '-' ? find_name(long_name(arg)) : find_letter(arg[1]);
 }
 
-/* How many letters must be changed, added or removed to turn one word into the other. */
-static size_t distance(struct str a, struct str b) {
-    size_t row[SIMILAR_MAX + 1];
-    for (size_t j = 0; j <= b.n; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= a.n; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b.n; j++) {
-            size_t other = diagonal + (a.p[i - 1] != b.p[j - 1]);
-            diagonal = row[j];
-            row[j] = MIN(other, MIN(row[j - 1], row[j]) + 1);
-        }
-    }
-    return row[b.n];
-}
-
 /* The option whose name resembles a word, or NULL. */
 static const struct option_spec *find_similar(struct str name) {
     const struct option_spec *best = NULL;
     size_t nearest = 3;
-    if (name.n < 3 || name.n > SIMILAR_MAX)
+    if (name.n < 3)
         return NULL;
     for (unsigned id = 0; id < OPT_COUNT; id++) {
         const struct option_spec *spec = &options_table[id];
         struct str other = str_of(spec->name);
         bool begins =
             spec->help != NULL && other.n > name.n && memcmp(other.p, name.p, name.n) == 0;
-        size_t d = begins ? 2 : other.n <= SIMILAR_MAX ? distance(name, other) : nearest;
+        size_t d = begins ? 2 : editdist(name, other);
         if (d < nearest) {
             best = spec;
             nearest = d;

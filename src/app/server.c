@@ -9,6 +9,7 @@
 #include "app/listener.h"
 #include "app/methods.h"
 #include "process/events.h"
+#include "loop/signals.h"
 #include "process/session.h"
 #include "web/web_conn.h"
 
@@ -292,18 +293,8 @@ static void server_on_signal(struct loop_io *io, uint32_t events) {
 }
 
 static int server_watch_signals(struct server *s) {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGCHLD);
-    sigaddset(&set, SIGHUP);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-        return -errno;
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL); /* an inherited SIG_IGN would lose exit codes */
-    s->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return s->signals.fd < 0 ? -errno : loop_io_add(&s->loop, &s->signals, EPOLLIN);
+    s->signals.fd = signals_open();
+    return s->signals.fd < 0 ? s->signals.fd : loop_io_add(&s->loop, &s->signals, EPOLLIN);
 }
 
 /* -- life -- */

@@ -51,6 +51,18 @@ static inline const char *str_take(struct str *s, size_t n) {
     return p;
 }
 
+/* Cuts the next line off *rest, without its end (LF or CR LF). False if it has no end. */
+static inline bool str_take_line(struct str *rest, struct str *line) {
+    const char *end = rest->n > 0 ? memchr(rest->p, '\n', rest->n) : NULL;
+    if (end == NULL)
+        return false;
+    size_t n = (size_t)(end - rest->p);
+    *line = (struct str){rest->p, n > 0 && rest->p[n - 1] == '\r' ? n - 1 : n};
+    rest->p += n + 1;
+    rest->n -= n + 1;
+    return true;
+}
+
 static inline bool str_has_nul(struct str s) {
     return s.n > 0 && memchr(s.p, 0, s.n) != NULL;
 }

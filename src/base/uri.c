@@ -194,8 +194,7 @@ static int uri_parse_scheme(struct str *in, struct err *e) {
     return err_set(e, ERR_INVALID_PARAMS, "unsupported path URI scheme `%.*s`", (int)n, lower);
 }
 
-/* Copies in to out without surrounding controls and blanks, and without TAB, LF, CR anywhere. */
-static int uri_clean(struct str in, struct buf *out) {
+int uri_strip(struct str in, struct buf *out) {
     while (in.n > 0 && (unsigned char)in.p[0] <= ' ') {
         in.p++;
         in.n--;
@@ -357,7 +356,7 @@ static int uri_parse(struct uri *u, struct str in, struct err *e) {
     if (in.n > URI_TEXT_MAX)
         return uri_too_long(e);
     _cleanup_buf_ struct buf text = BUF_INIT(URI_TEXT_MAX);
-    int r = uri_clean(in, &text);
+    int r = uri_strip(in, &text);
     struct str rest = buf_str(&text);
     if (r == 0)
         r = uri_parse_scheme(&rest, e);

@@ -20,6 +20,10 @@
  */
 MUST_CHECK int uri_to_path(struct str in, char **path, struct err *e);
 
+/* Appends `in` without the controls and blanks around it, and without TAB, LF and CR anywhere. 0 or
+ * as buf_reserve(). */
+MUST_CHECK int uri_strip(struct str in, struct buf *out);
+
 /* Appends the URI of `in`, which uri_to_path() has accepted: as it was written, except where
  * writers differ (dot segments, scheme, host). 0 or as buf_reserve(). */
 MUST_CHECK int uri_canonical(struct str in, struct buf *b);

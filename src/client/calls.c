@@ -1,4 +1,5 @@
 #include "client/engine.h"
+#include "json/json_put.h"
 #include "json/jsonw.h"
 
 #include <errno.h>
@@ -345,7 +346,7 @@ static void calls_on_request(struct xs_client *c, const struct json_node *id, st
     if (c->reply_count >= ENGINE_REPLIES)
         return;
     _cleanup_buf_ struct buf b = BUF_INIT(ENGINE_REPLY_MAX);
-    if (buf_putz(&b, "{\"id\":") < 0 || calls_text(&b, id) < 0 ||
+    if (buf_putz(&b, "{\"id\":") < 0 || json_put(&b, id) < 0 ||
         buf_putz(&b, ",\"error\":{\"code\":-32601,\"message\":\"this client serves no method\"}}") <
             0)
         return;
@@ -521,40 +522,9 @@ void calls_fini(struct xs_client *c) {
 
 /* -- text -- */
 
-static int calls_text_container(struct buf *b, const struct json_node *v) {
-    bool object = v->type == JSON_OBJECT;
-    int r = buf_putc(b, object ? '{' : '[');
-    const struct json_node *at = v + 1, *end = json_next(v);
-    for (bool more = false; r == 0 && at < end; more = true) {
-        r = more ? buf_putc(b, ',') : 0;
-        if (r == 0 && object) {
-            r = jsonw_str(b, json_str(at));
-            r = r < 0 ? r : buf_putc(b, ':');
-            at++;
-        }
-        r = r < 0 ? r : calls_text(b, at);
-        at = json_next(at);
-    }
-    return r < 0 ? r : buf_putc(b, object ? '}' : ']');
-}
-
-/* NOLINTNEXTLINE(misc-no-recursion): the reader bounds the depth */
-int calls_text(struct buf *b, const struct json_node *v) {
-    switch (v->type) {
-    case JSON_NULL: return buf_putz(b, "null");
-    case JSON_FALSE: return buf_putz(b, "false");
-    case JSON_TRUE: return buf_putz(b, "true");
-    case JSON_NUMBER: return buf_put(b, v->p, v->n);
-    case JSON_STRING: return jsonw_str(b, json_str(v));
-    case JSON_ARRAY:
-    case JSON_OBJECT: break;
-    }
-    return calls_text_container(b, v);
-}
-
 int calls_bytes(struct xs_bytes *out, const struct json_node *v) {
     _cleanup_buf_ struct buf b = BUF_INIT(SIZE_MAX / 4);
-    if (calls_text(&b, v) < 0 || buf_putc(&b, '\0') < 0)
+    if (json_put(&b, v) < 0 || buf_putc(&b, '\0') < 0)
         return XS_ENOMEM;
     out->n = b.len - 1;
     out->data = steal_ptr(&b.p);

@@ -182,9 +182,7 @@ struct calls_waiter {
 void calls_wait_room(struct xs_client *c, struct calls_waiter *w);
 void calls_stop_waiting(struct calls_waiter *w); /* harmless when it does not wait, or is zero */
 
-/* Appends the JSON text of a node. 0 or as buf_put(). */
-MUST_CHECK int calls_text(struct buf *b, const struct json_node *v);
-/* The same for the caller. 0 or XS_ENOMEM. */
+/* The JSON text of a node, for the caller. 0 or XS_ENOMEM. */
 MUST_CHECK int calls_bytes(struct xs_bytes *out, const struct json_node *v);
 
 /* -- params (params.c): a writer of JSON that remembers the first failure -- */

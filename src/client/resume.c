@@ -1,6 +1,7 @@
 #include "client/engine.h"
 
 #include "base/uri.h"
+#include "json/json_put.h"
 
 #include <errno.h>
 #include <string.h>
@@ -355,7 +356,7 @@ static void resume_take_info(struct xs_client *c, const struct json_node *info) 
         return;
     _cleanup_buf_ struct buf text = BUF_INIT(RESUME_INFO_MAX);
     _cleanup_err_ struct err why = ERR_INIT;
-    if (calls_text(&text, info) < 0)
+    if (json_put(&text, info) < 0)
         return;
     c->capabilities = NULL;
     free(c->server_text);

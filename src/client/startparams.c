@@ -3,6 +3,7 @@
 #include "base/utf8.h"
 #include "base/uuid.h"
 #include "client/sandboxparams.h"
+#include "json/json_put.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -286,7 +287,7 @@ static void startparams_merge(struct startparams_job *j) {
     json_for_each_member(key, j->over) {
         struct buf text = BUF_INIT(CALLS_TEXT_MAX);
         _cleanup_free_ char *name = str_dup(json_str(key));
-        int r = name != NULL ? calls_text(&text, key + 1) : -ENOMEM;
+        int r = name != NULL ? json_put(&text, key + 1) : -ENOMEM;
         if (r == 0)
             params_raw(&j->p, name, buf_str(&text));
         else if (j->p.r == 0)

@@ -1,5 +1,6 @@
 #include "http/http_url.h"
 
+#include "base/uri.h"
 #include "base/uri_host.h"
 #include "base/utf8.h"
 
@@ -29,23 +30,6 @@ static bool url_is_slash(char c) {
 
 static bool url_is_alpha(char c) {
     return (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
-}
-
-/* Copies the input without white space and control characters around it, and without tabs and
- * newlines anywhere. */
-static int url_clean(struct str in, struct buf *out) {
-    while (in.n > 0 && (unsigned char)in.p[0] <= ' ') {
-        in.p++;
-        in.n--;
-    }
-    while (in.n > 0 && (unsigned char)in.p[in.n - 1] <= ' ')
-        in.n--;
-    int r = buf_reserve(out, in.n);
-    for (size_t i = 0; r == 0 && i < in.n; i++) {
-        if (in.p[i] != '\t' && in.p[i] != '\n' && in.p[i] != '\r')
-            r = buf_putc(out, in.p[i]);
-    }
-    return r;
 }
 
 /* Cuts "SCHEME:" off the front; empty if there is none. */
@@ -306,7 +290,7 @@ int http_url_parse(struct http_url *u, struct str in, const struct http_url *bas
     *u = (struct http_url){.text = text, .user = user};
     if (in.n > HTTP_URL_MAX)
         return url_bad(e, "it has more than 65536 bytes");
-    int r = url_clean(in, &clean);
+    int r = uri_strip(in, &clean);
     if (r == 0)
         r = url_build(u, buf_str(&clean), base, e);
     if (r == -ENOBUFS) /* escapes made it too long */

@@ -4,6 +4,7 @@
 #include "base/utf8.h"
 #include "json/json_put.h"
 #include "json/jsonw.h"
+#include "loop/signals.h"
 #include "mcp/mcp_internal.h"
 
 #include <errno.h>
@@ -445,18 +446,8 @@ static int mcp_load_rules(struct mcp *m) {
 }
 
 static int mcp_watch_signals(struct mcp *m) {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGCHLD);
-    sigaddset(&set, SIGHUP);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-        return -errno;
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL);
-    m->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return m->signals.fd < 0 ? -errno : loop_io_add(&m->loop, &m->signals, EPOLLIN);
+    m->signals.fd = signals_open();
+    return m->signals.fd < 0 ? m->signals.fd : loop_io_add(&m->loop, &m->signals, EPOLLIN);
 }
 
 static int mcp_init(struct mcp *m, const struct mcp_options *o, struct rlimit nofile) {

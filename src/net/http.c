@@ -57,18 +57,6 @@ static bool http_value_ok(struct str s) {
     return true;
 }
 
-/* Takes the next line off *rest, without its end (LF or CR LF). False when it is not complete. */
-static bool http_next_line(struct str *rest, struct str *line) {
-    const char *end = rest->n > 0 ? memchr(rest->p, '\n', rest->n) : NULL;
-    if (end == NULL)
-        return false;
-    size_t n = (size_t)(end - rest->p);
-    *line = (struct str){rest->p, n > 0 && rest->p[n - 1] == '\r' ? n - 1 : n};
-    rest->p += n + 1;
-    rest->n -= n + 1;
-    return true;
-}
-
 /* Whether the bytes can begin a request at all, so that a stray TLS hello is answered at once. */
 static bool http_start_ok(struct str s) {
     for (size_t i = 0; i < s.n && i <= HTTP_METHOD_MAX; i++) {
@@ -153,7 +141,7 @@ static int http_parse_header(struct str line, struct http_request *r) {
 static int http_find_end(struct str s) {
     struct str rest = s, line;
     size_t lines = 0;
-    while (http_next_line(&rest, &line)) {
+    while (str_take_line(&rest, &line)) {
         size_t len = (size_t)(rest.p - s.p);
         if (len > HTTP_HEAD_MAX)
             return lines == 0 ? -414 : -431;
@@ -208,8 +196,8 @@ int http_parse(const char *data, size_t n, struct http_request *r) {
     size_t blank = n - rest.n;
     rest.n = (size_t)len;
     *r = (struct http_request){.count = 0};
-    int rc = http_next_line(&rest, &line) ? http_parse_start(line, r) : -400;
-    while (rc == 0 && http_next_line(&rest, &line) && line.n > 0)
+    int rc = str_take_line(&rest, &line) ? http_parse_start(line, r) : -400;
+    while (rc == 0 && str_take_line(&rest, &line) && line.n > 0)
         rc = http_parse_header(line, r);
     if (rc == 0 && !http_lengths_ok(r))
         rc = -400;

@@ -197,18 +197,6 @@ static bool head_is_status(struct str line) {
            line.p[9] <= '9';
 }
 
-/* Cuts a line off; without its end, LF or CR LF. */
-static bool head_line(struct str *rest, struct str *line) {
-    const char *end = rest->n > 0 ? memchr(rest->p, '\n', rest->n) : NULL;
-    if (end == NULL)
-        return false;
-    size_t n = (size_t)(end - rest->p);
-    *line = (struct str){rest->p, n > 0 && rest->p[n - 1] == '\r' ? n - 1 : n};
-    rest->p += n + 1;
-    rest->n -= n + 1;
-    return true;
-}
-
 static bool head_answer_is_hop(struct str line) {
     static const char *const hop[] = {"connection:", "keep-alive:", "proxy-connection:"};
     for (size_t i = 0; i < ARRAY_LEN(hop); i++) {
@@ -273,13 +261,13 @@ int proxy_head_answer(struct str bytes, bool no_body, struct buf *b, struct prox
     struct head_length length = {.lengths = 0};
     bool ended = false;
     size_t start = b->len;
-    if (!head_line(&rest, &status))
+    if (!str_take_line(&rest, &status))
         return bytes.n >= PROXY_HEAD_MAX ? -EINVAL : 0;
     if (!head_is_status(status))
         return -EINVAL;
     h->interim = status.p[9] == '1';
     int r = buf_putf(b, "%.*s\r\n", (int)status.n, status.p);
-    while (r == 0 && !ended && head_line(&rest, &line)) {
+    while (r == 0 && !ended && str_take_line(&rest, &line)) {
         ended = line.n == 0;
         head_measure_line(&length, line);
         if (!ended && !head_answer_is_hop(line))

@@ -1,5 +1,7 @@
 #include "starlark/star_internal.h"
 
+#include "base/editdist.h"
+
 #define SCOPE_SLOTS_MAX 65536u
 
 struct scope_name {
@@ -76,34 +78,13 @@ static struct star_value *scope_builtin(struct star *s, struct str name) {
 
 /* -- suggestions -- */
 
-#define SCOPE_NAME_MAX 64
-
-/* The edit distance of two names; SCOPE_NAME_MAX: too far apart. */
-static size_t scope_distance(struct str a, struct str b) {
-    size_t row[SCOPE_NAME_MAX + 1];
-    if (a.n > SCOPE_NAME_MAX || b.n > SCOPE_NAME_MAX)
-        return SCOPE_NAME_MAX;
-    for (size_t k = 0; k <= b.n; k++)
-        row[k] = k;
-    for (size_t i = 1; i <= a.n; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t k = 1; k <= b.n; k++) {
-            size_t replace = diagonal + (a.p[i - 1] != b.p[k - 1]);
-            diagonal = row[k];
-            row[k] = MIN(replace, MIN(row[k - 1], row[k]) + 1);
-        }
-    }
-    return row[b.n];
-}
-
 struct scope_guess {
     struct str wanted, best;
     size_t distance;
 };
 
 static void scope_guess(struct scope_guess *g, struct str name) {
-    size_t d = scope_distance(g->wanted, name);
+    size_t d = editdist(g->wanted, name);
     if (d < g->distance && d <= MAX(g->wanted.n, name.n) / 2 + (MAX(g->wanted.n, name.n) == 1)) {
         g->distance = d;
         g->best = name;

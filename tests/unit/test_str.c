@@ -1,3 +1,4 @@
+#include "base/editdist.h"
 #include "base/str.h"
 
 #include <setjmp.h>
@@ -46,12 +47,42 @@ static void trimming(void **state) {
     assert_int_equal(str_trim(STR_LIT("\0a\0")).n, 3);
 }
 
+static void lines(void **state) {
+    (void)state;
+    struct str rest = STR_LIT("GET\r\n\n\r\nend"), line;
+    assert_true(str_take_line(&rest, &line));
+    assert_true(str_eqz(line, "GET"));
+    assert_true(str_take_line(&rest, &line));
+    assert_int_equal(line.n, 0);
+    assert_true(str_take_line(&rest, &line));
+    assert_int_equal(line.n, 0);
+    assert_false(str_take_line(&rest, &line));
+    assert_true(str_eqz(rest, "end"));
+    rest = (struct str){NULL, 0};
+    assert_false(str_take_line(&rest, &line));
+}
+
+static void distances(void **state) {
+    (void)state;
+    assert_int_equal(editdist(STR_LIT("listen"), STR_LIT("listen")), 0);
+    assert_int_equal(editdist(STR_LIT("listn"), STR_LIT("listen")), 1);
+    assert_int_equal(editdist(STR_LIT("lisnet"), STR_LIT("listen")), 2);
+    assert_int_equal(editdist(STR_LIT(""), STR_LIT("abc")), 3);
+    char text[EDITDIST_MAX + 1];
+    memset(text, 'a', sizeof text);
+    assert_int_equal(editdist((struct str){text, EDITDIST_MAX}, STR_LIT("a")), EDITDIST_MAX - 1);
+    assert_int_equal(editdist((struct str){text, sizeof text}, (struct str){text, sizeof text}),
+                     EDITDIST_MAX);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equality),
         cmocka_unit_test(equality_without_case),
         cmocka_unit_test(nul_bytes),
         cmocka_unit_test(trimming),
+        cmocka_unit_test(lines),
+        cmocka_unit_test(distances),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

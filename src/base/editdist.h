@@ -1,0 +1,10 @@
+#pragma once
+/* How far two words are apart, to guess what a wrong one was meant to be. */
+
+#include "base/str.h"
+
+#define EDITDIST_MAX 64 /* bytes of a word that can be compared */
+
+/* How many letters must be changed, added or removed to turn one word into the other; EDITDIST_MAX
+ * if one of them is longer than that. */
+size_t editdist(struct str a, struct str b);
