@@ -5,7 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 
-#define URI_HOST_MAX 1024 /* bytes of a host we look at */
+#define URI_HOST_MAX 1024 /* bytes of a host, as given and in canonical form */
 
 static int uri_host_bad_name(struct err *e) {
     return err_set(e, ERR_INVALID_PARAMS, "invalid URI: invalid international domain name");
@@ -258,5 +258,8 @@ int uri_host(struct str in, struct buf *out, struct err *e) {
         return uri_host_bad_name(e);
     if (uri_host_is_ipv4(s))
         return uri_host_ipv4(s, out, e);
-    return uri_host_put_domain(s, out);
+    size_t before = out->len;
+    int r = uri_host_put_domain(s, out);
+    /* Punycode is longer: a canonical host must be one that we would take. */
+    return r == 0 && out->len - before > URI_HOST_MAX ? uri_host_bad_name(e) : r;
 }

@@ -442,6 +442,8 @@ static void limits(void **state) {
     expect_error(filled(text, sizeof text, "file:///", "a"), PARAMS, too_long);
     expect_error(filled(text, 190000, "file:///", "\303\251"), PARAMS, too_long);
     expect_error(filled(text, 2000, "file://", "h"), PARAMS, DOMAIN);
+    /* 840 bytes, but 2,240 as Punycode */
+    expect_error(filled(text, 7 + 840, "file://", "\303\251."), PARAMS, DOMAIN);
 }
 
 /* A message that quotes a long URI is cut, not lost. */
