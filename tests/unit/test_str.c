@@ -77,12 +77,9 @@ static void distances(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equality),
-        cmocka_unit_test(equality_without_case),
-        cmocka_unit_test(nul_bytes),
-        cmocka_unit_test(trimming),
-        cmocka_unit_test(lines),
-        cmocka_unit_test(distances),
+        cmocka_unit_test(equality),  cmocka_unit_test(equality_without_case),
+        cmocka_unit_test(nul_bytes), cmocka_unit_test(trimming),
+        cmocka_unit_test(lines),     cmocka_unit_test(distances),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
