@@ -1,5 +1,6 @@
 """A fork bomb ends with its command, whichever way that is ended."""
 
+import os
 import signal
 from pathlib import Path
 
@@ -9,7 +10,8 @@ from harness import procfs
 from harness.sandbox import uri
 from harness.settings import BINARY, ROOT
 
-COUNT = 1000
+# Members that want every CPU all the time; `make verify` takes a thousand.
+COUNT = int(os.environ.get("E2E_BOMB", "250"))
 LEASH = 120  # seconds after which a bomb ends by itself
 READ_ALL = {"type": "restricted", "entries": [
     {"path": {"type": "special", "value": {"kind": "root"}}, "access": "read"}]}
