@@ -22,10 +22,11 @@ struct cli {
     struct cli_args args;
     const char *token; /* of $XS_TOKEN, which is no longer set; borrowed. NULL: none */
     bool quiet, json;
-    int verbose;      /* 0, 1 (-v), 2 (-vv) */
-    bool colour;      /* of our own words on stderr */
-    bool raw;         /* stderr is a terminal in raw mode: lines need a carriage return */
-    bool meter_shown; /* a line without its newline is on stderr */
+    int verbose;         /* 0, 1 (-v), 2 (-vv) */
+    bool colour;         /* of our own words on stderr */
+    bool raw;            /* stderr is a terminal in raw mode: lines need a carriage return */
+    unsigned rows, cols; /* of the terminal, as the server was last told; 0: it was not */
+    bool meter_shown;    /* a line without its newline is on stderr */
 };
 
 /* How often an option was given; its last value or NULL. */

@@ -212,6 +212,7 @@ int cli_io_join(struct cli_io *io, struct xs_process *p, int input) {
             return cli_say_error(io->cli, CLI_FAILED, "cannot set up the terminal: %s",
                                  strerror(-r));
         io->cli->raw = isatty(STDERR_FILENO);
+        cli_io_signal_resize(io); /* it may have changed since the start was written */
     }
     xs_process_on_event(p, cli_io_output_event, io);
     return 0;

@@ -9,7 +9,7 @@ static void suspend(struct cli_io *io) {
     if (r < 0)
         cli_io_set_end(io, CLI_END_OUTPUT, strerror(-r));
     io->cli->raw = io->term.raw;
-    cli_io_signal_resize(io);
+    cli_io_signal_forget_size(io);
 }
 
 static void help(struct cli_io *io) {

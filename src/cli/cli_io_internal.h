@@ -12,7 +12,11 @@ void cli_io_signal_take(struct cli_io *io);
 /* The terminal is gone: as SIGHUP, which may or may not come as well (cli_io_signal.c). */
 void cli_io_signal_hangup(struct cli_io *io);
 
-/* Sends the size if it is due and none is on its way (cli_io_signal.c). */
+/* The size is sent again, whatever was sent before: somebody else may have changed it while we were
+ * stopped (cli_io_signal.c). */
+void cli_io_signal_forget_size(struct cli_io *io);
+
+/* Sends the size if it is due, new, and none is on its way (cli_io_signal.c). */
 void cli_io_signal_send_size(struct cli_io *io);
 
 /* Reads and sends one piece of input (cli_io_input.c). */

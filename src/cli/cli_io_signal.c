@@ -87,8 +87,11 @@ static void take_signal(struct cli_io *io, int number) {
         io->hung_up = false;
         return;
     }
-    if (number == SIGCONT && io->term.raw)
-        cli_term_again(&io->term);
+    if (number == SIGCONT) {
+        if (io->term.raw)
+            cli_term_again(&io->term);
+        cli_io_signal_forget_size(io);
+    }
     if (number == SIGCONT || number == SIGWINCH) {
         cli_io_signal_resize(io);
         return;
@@ -125,6 +128,11 @@ void cli_io_signal_resize(struct cli_io *io) {
     io->resized = io->tty && !io->view;
 }
 
+void cli_io_signal_forget_size(struct cli_io *io) {
+    io->cli->rows = io->cli->cols = 0;
+    cli_io_signal_resize(io);
+}
+
 void cli_io_signal_repaint(struct cli_io *io) {
     cli_io_signal_resize(io);
     io->repaint = true;
@@ -133,6 +141,8 @@ void cli_io_signal_repaint(struct cli_io *io) {
 static void on_resized(struct xs_call *call, int result) {
     struct cli_io *io = call->user;
     io->resizing = false;
+    if (result < 0)
+        io->cli->rows = io->cli->cols = 0;
     if (result == XS_ENOTSUP)
         cli_say_note(io->cli, 1, "the server cannot change the size of a terminal");
 }
@@ -154,6 +164,10 @@ void cli_io_signal_send_size(struct cli_io *io) {
         io->resized = true;
         io->resize_ms = cli_io_now() + REPAINT_MS;
     }
+    if (rows == io->cli->rows && cols == io->cli->cols)
+        return;
+    io->cli->rows = rows;
+    io->cli->cols = cols;
     io->resizing = true;
     io->resize = (struct xs_call){.done = on_resized, .user = io};
     int r = xs_process_resize(io->process, rows, cols, &io->resize);

@@ -115,6 +115,8 @@ static void set_terminal(struct cli *c, struct xs_client *client, struct bag *b)
     }
     num(b, XS_OPT_ROWS, rows);
     num(b, XS_OPT_COLS, cols);
+    c->rows = rows;
+    c->cols = cols;
 }
 
 /* A number with k, m, g, t (powers of 1024) behind it; nice and oom may be negative. */

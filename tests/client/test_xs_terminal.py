@@ -120,8 +120,9 @@ def test_11_modes_after_a_start_that_fails(xs):
 
 def test_11_suspend(xs):
     """~^Z: the terminal is usable while xs is stopped, and raw again when it goes on."""
-    terminal = xs.job("run", "-t", "sh", "-c",
-                      READY + "trap 'stty size; exit 6' WINCH; while :; do sleep 0.01; done")
+    # The trap is there before the word: a shell without it ignores the signal.
+    terminal = xs.job("run", "-t", "sh", "-c", "trap 'stty size; exit 6' WINCH; " + READY
+                      + "while :; do sleep 0.01; done")
     at = terminal.expect("ready\r\n")
     terminal.until_raw()
     terminal.type("\r~\x1a")
@@ -149,8 +150,8 @@ def test_11_a_stop_from_outside(xs):
 
 def test_11_screen_modes_are_switched_off(xs):
     """At an abnormal end; a program that ends by itself cleans up."""
-    script = ("printf '\\033[?1049h\\033[?1000h\\033[?2004h\\033[?25l'; echo ready; "
-              "trap 'exit 0' USR1; while :; do sleep 0.01; done")
+    script = ("trap 'exit 0' USR1; printf '\\033[?1049h\\033[?1000h\\033[?2004h\\033[?25l'; "
+              "echo ready; while :; do sleep 0.01; done")
     terminal = xs.terminal("run", "-t", "sh", "-c", script)
     at = terminal.expect("ready\r\n")
     terminal.until_raw()
