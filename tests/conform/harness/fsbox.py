@@ -91,7 +91,13 @@ class Profile:
             if access == "write" and any(os.path.lexists(os.path.join(at, p.encode()))
                                          for p in PROTECTED):
                 return False
-        return self.pattern is None or self.can_expand(os.path.join(root, self.pattern))
+        return self.pattern is None or (
+            self.can_expand(os.path.join(root, self.pattern)) and self.can_mask(root))
+
+    def can_mask(self, root):
+        """The reference cannot deny by a pattern what lies in a denied directory."""
+        return all(self.reach(os.path.relpath(found, root)) != "deny"
+                   for found in matches(os.path.join(root, self.pattern)))
 
     @staticmethod
     def can_expand(top):
@@ -100,9 +106,9 @@ class Profile:
         return readable and not any(os.path.islink(p) for p in matches(top))
 
     def concerns(self, root, at):
-        """Whether something below a path has a rule of its own."""
-        below = at + b"/"
-        return any(os.path.join(root, p).startswith(below) for p in self.access) or (
+        """Whether a path, or something below it, has a rule of its own."""
+        named = [os.path.join(root, p) for p in self.access]
+        return any(p == at or p.startswith(at + b"/") for p in named) or (
             self.pattern is not None and any(True for _ in matches(at)))
 
 
