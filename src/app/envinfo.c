@@ -54,6 +54,7 @@ static int envinfo_put_temp(struct buf *b, const char *cwd) {
 
 /* Announces the reference's capabilities, then extensions; leaves the object open. */
 static int envinfo_put_capabilities(struct server *s) {
+    const char *raw = s->opt->http_files ? "true" : "false";
     return buf_putf(&s->info,
                     ",\"capabilities\":{\"fsWatchMissing\":true,\"fileWriteStreaming\":true,"
                     "\"environmentConfigRead\":true,\"capabilityDiscoveryV2\":true,"
@@ -61,7 +62,8 @@ static int envinfo_put_capabilities(struct server *s) {
                     "\"fsRename\":true,\"fsSetPermissions\":true,\"fsMetadataMode\":true,"
                     "\"fsWatch\":true,\"fsAtomicWrite\":true,\"fsReadMaxBytes\":true,"
                     "\"fsOpenUpdate\":true,\"fsTimes\":true,\"fsLinks\":true,"
-                    "\"httpFiles\":%s,\"processCloseStdin\":true,\"processResize\":true,"
+                    "\"httpFiles\":%s,\"httpFilesAt\":%s,"
+                    "\"processCloseStdin\":true,\"processResize\":true,"
                     "\"processStartSize\":true,\"processWait\":true,\"processSnapshot\":true,"
                     "\"processList\":true,\"processTerminateModes\":true,"
                     "\"processSignals\":[\"interrupt\",\"terminate\",\"kill\",\"hangup\","
@@ -69,7 +71,7 @@ static int envinfo_put_capabilities(struct server *s) {
                     "\"processTimeout\":true,\"processLimits\":true,"
                     "\"processLifecycle\":true,\"processAck\":true,\"sessionLimits\":true,"
                     "\"processAttach\":%s%s",
-                    s->opt->http_files ? "true" : "false", s->opt->allow_attach ? "true" : "false",
+                    raw, raw, s->opt->allow_attach ? "true" : "false",
                     web_host_is_ready(&s->web) ? ",\"httpHeaderEnvVars\":true" : "");
 }
 

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #define TRANSFER_PIECE 65536 /* bytes copied at a time where sendfile() cannot */
+#define AT_DIGITS 18         /* of an offset */
 
 /* One request. Owns itself: freed when no job runs and the connection is done with it. */
 struct transfer {
@@ -36,12 +37,14 @@ struct transfer {
     char *range; /* owned: the header, or NULL */
     bool full;   /* the socket took no more */
     bool whole;  /* the file is in `data` */
+    bool behind; /* `at` is outside the file */
 
     /* PUT */
     bool put;
     bool expects; /* the client waits to be told to send */
+    bool update;  /* the body goes into the file itself, to `at` */
     struct fs_atomic *atomic;
-    int fd;                    /* of the temporary file; atomic's */
+    int fd;                    /* of the temporary file, atomic's; or of `file` */
     uint64_t left;             /* bytes of the body not received yet */
     bool made;                 /* there was no such file */
     bool stored;               /* the file has its name */
@@ -157,7 +160,7 @@ static bool transfer_failed(struct transfer *t) {
         return false;
     char text[ERR_MSG_MAX + 1]; /* the request, and its error, are gone after the answer */
     snprintf(text, sizeof text, "%s", err_msg(&t->err));
-    transfer_reply(t, transfer_status(t->r, &t->err), text, NULL, t->left > 0);
+    transfer_reply(t, t->behind ? 416 : transfer_status(t->r, &t->err), text, NULL, t->left > 0);
     return true;
 }
 
@@ -303,18 +306,40 @@ void http_files_writable(struct conn *c) {
 
 /* -- PUT -- */
 
+/* Opens the file itself. A body that would begin behind its end finds no file, or another one. */
+static int transfer_begin_update(struct transfer *t) {
+    struct fs_devices *d = &t->host->devices;
+    int r = t->at == 0 ? fs_file_open_update(d, t->path, &t->file, &t->err)
+                       : fs_file_open_write(d, t->path, &t->file, &t->err);
+    if (r < 0)
+        return r;
+    t->fd = t->file.fd;
+    t->behind = t->at > t->file.size;
+    if (t->behind)
+        return err_set(&t->err, ERR_INVALID_REQUEST, "the file has %llu bytes only",
+                       (unsigned long long)t->file.size);
+    return 0;
+}
+
 static int transfer_begin(struct transfer *t) {
+    if (t->update)
+        return transfer_begin_update(t);
     struct fs_write w = {.path = t->path, .follow = true, .atomic = true};
     return fs_atomic_begin(&w, NULL, &t->atomic, &t->fd, &t->err);
 }
 
 static int transfer_store(struct transfer *t) {
-    int r = t->data.len > 0 ? fs_file_write_all(t->fd, t->data.p, t->data.len) : 0;
+    int r = fs_file_pwrite(t->fd, t->data.p, t->data.len, t->at);
     if (r < 0)
         return fs_fail(&t->err, -r);
+    t->at += t->data.len;
     t->data.len = 0;
     if (t->left > 0)
         return 0;
+    if (t->update) {
+        t->stored = true;
+        return transfer_clean_up(t);
+    }
     r = fs_atomic_commit(steal_ptr(&t->atomic), &t->err);
     t->made = r > 0;
     t->stored = r >= 0;
@@ -389,6 +414,23 @@ static int transfer_find_path(struct transfer *t, const struct http_request *r) 
     return uri_to_path(buf_str(&text), &t->path, &t->err);
 }
 
+/* Sets t->at from the query's `at`. 0 or -errno. */
+static int transfer_find_at(struct transfer *t, const struct http_request *r) {
+    _cleanup_buf_ struct buf text = BUF_INIT(HTTP_TARGET_MAX);
+    int n = http_query_get(r, "at", &text);
+    if (n == -ENOENT)
+        return 0;
+    if (n < 0 || text.len == 0 || text.len > AT_DIGITS)
+        return -EINVAL;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.p[i] < '0' || text.p[i] > '9')
+            return -EINVAL;
+        t->at = t->at * 10 + (uint64_t)(text.p[i] - '0');
+    }
+    t->update = true;
+    return 0;
+}
+
 static void transfer_start_put(struct transfer *t, const struct http_request *r) {
     int64_t n = http_body_len(r);
     t->put = true;
@@ -398,6 +440,8 @@ static void transfer_start_put(struct transfer *t, const struct http_request *r)
         transfer_reply(t, 411, "a PUT needs a Content-Length", NULL, true);
     } else if (http_header_get(r, "content-range").p != NULL) {
         transfer_reply(t, 400, "a PUT replaces the whole file", NULL, n > 0);
+    } else if (transfer_find_at(t, r) < 0) {
+        transfer_reply(t, 400, "`at` is no offset", NULL, n > 0);
     } else {
         t->report = file_events_http(t->host, t->conn, "PUT /v1/files", t->path, n);
         transfer_run(t, transfer_begin, transfer_begun);

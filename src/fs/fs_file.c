@@ -94,6 +94,10 @@ int fs_file_open_update(struct fs_devices *d, const char *path, struct fs_file *
     return file_open_regular(d, path, true, O_WRONLY | O_CREAT, f, e);
 }
 
+int fs_file_open_write(struct fs_devices *d, const char *path, struct fs_file *f, struct err *e) {
+    return file_open_regular(d, path, true, O_WRONLY, f, e);
+}
+
 /* Whether [offset, offset + n) goes beyond the largest offset of the kernel. */
 static bool file_beyond(uint64_t offset, size_t n) {
     return offset > INT64_MAX || n > INT64_MAX - offset;

@@ -34,6 +34,10 @@ MUST_CHECK int fs_file_open_replace(struct fs_devices *d, const char *path, stru
 MUST_CHECK int fs_file_open_update(struct fs_devices *d, const char *path, struct fs_file *f,
                                    struct err *e);
 
+/* Like fs_file_open_update(), but makes no file. 0 or -errno with e set. */
+MUST_CHECK int fs_file_open_write(struct fs_devices *d, const char *path, struct fs_file *f,
+                                  struct err *e);
+
 /*
  * Makes a file of a descriptor that others have opened, to read or not, with the facts st. It takes
  * the descriptor over. May wait.

@@ -173,4 +173,4 @@ def test_capabilities(fleet):
         got = {k: v for k, v in got.items() if k != "capabilityDiscoverySandbox"
                and not k.lower().startswith(("sandbox", "linux", "network"))}
         assert got == {**dict.fromkeys(always, True), "processSignals": signals,
-                       "processAttach": on, "httpFiles": on}
+                       "processAttach": on, "httpFiles": on, "httpFilesAt": on}

@@ -31,6 +31,7 @@ def test_capabilities(fleet, args, http):
     capabilities = client.initialize()["environmentInfo"]["capabilities"]
     assert {name: capabilities.get(name) for name in ALWAYS} == dict.fromkeys(ALWAYS, True)
     assert capabilities["httpFiles"] is http
+    assert capabilities["httpFilesAt"] is http
     assert capabilities["sandboxedFileStreaming"] is True
     assert client.call("environment/info")["capabilities"] == capabilities
 

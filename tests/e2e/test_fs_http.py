@@ -49,6 +49,7 @@ class Raw(Http):
 
     def __init__(self, server, rcvbuf=None):
         super().__init__(connect_tcp(server.address, rcvbuf))
+        self.server = server
         server.clients.append(self)
 
     def head(self, method, path, *headers, version="1.1", host="localhost"):
@@ -98,6 +99,11 @@ class Raw(Http):
         self.buf = bytearray(rest)
         fields = dict(line.split(b": ", 1) for line in head.split(b"\r\n")[1:])
         return int(head.split()[1]), int(fields[b"content-length"])
+
+    def again(self):
+        """Another connection, after an answer that ended this one."""
+        self.close()
+        return Raw(self.server)
 
     def reset(self):
         """Ends the connection without a goodbye."""
@@ -325,6 +331,68 @@ def test_the_old_file_stays_until_the_end(raw, place):
     raw.send(b"\0")
     assert raw.read().status == 204
     assert (place / "f").read_bytes() == bytes(2 * MIB + 1) and names(place) == ["f"]
+
+
+# PUT with an offset.
+
+def target_at(path, at):
+    return f"{target(path)}&at={at}"
+
+
+@pytest.mark.parametrize("at", [0, 1, 3, 9, 10])
+def test_put_at(raw, place, at):
+    """What is before and behind the body stays; it is the file itself."""
+    (place / "f").write_bytes(b"0123456789")
+    (place / "f").chmod(0o640)
+    os.link(place / "f", place / "hard")
+    answer = raw.put(target_at(place / "f", at), b"abc")
+    assert (answer.status, answer.body) == (204, b"")
+    wanted = b"0123456789"[:at] + b"abc" + b"0123456789"[at + 3:]
+    assert (place / "f").read_bytes() == (place / "hard").read_bytes() == wanted
+    assert stat.S_IMODE((place / "f").stat().st_mode) == 0o640
+    assert raw.put(target_at(place / "f", at), b"").status == 204
+    assert (place / "f").read_bytes() == wanted
+    check_alive(raw, place)
+
+
+def test_put_at_makes_a_file_at_its_beginning_only(raw, place):
+    assert raw.put(target_at(place / "g", 1), b"abc").status == 404
+    assert not (place / "g").exists()
+    raw = raw.again()
+    assert raw.put(target_at(place / "g", 0), b"abc").status == 204
+    assert (place / "g").read_bytes() == b"abc"
+
+
+@pytest.mark.parametrize("at, status", [
+    ("4", 416), ("999999999999999999", 416), ("1000000000000000000", 400), ("-1", 400), ("", 400),
+    ("1x", 400), ("%31", 204), ("+1", 400)])
+def test_put_at_nowhere(raw, place, at, status):
+    (place / "f").write_bytes(b"012")
+    answer = raw.put(target_at(place / "f", at), b"abc")
+    assert answer.status == status
+    if status == 416:
+        assert answer.body == b"the file has 3 bytes only"
+    if status != 204:
+        assert (place / "f").read_bytes() == b"012"
+
+
+def test_put_at_of_other_kinds(raw, place):
+    os.mkfifo(place / "fifo")
+    for path, status in ((place, 400), (place / "fifo", 400), (place / "no" / "f", 404)):
+        assert raw.put(target_at(path, 0), b"abc").status == status
+        raw = raw.again()
+
+
+def test_put_at_grows_in_order(raw, place):
+    """After a cut the file has the first bytes of the body, and no others."""
+    content = pattern(5 * MIB)
+    (place / "f").write_bytes(content[:MIB])
+    raw.begin_put(target_at(place / "f", MIB), 4 * MIB)
+    raw.send(content[MIB:4 * MIB + 500])
+    until(lambda: (place / "f").stat().st_size >= 4 * MIB, "3 MiB are stored")
+    raw.reset()
+    got = (place / "f").read_bytes()
+    assert got == content[:len(got)] and names(place) == ["f"]
 
 
 def test_pipelined(raw, place):

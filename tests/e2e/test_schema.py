@@ -94,7 +94,8 @@ def test_extensions_name_capabilities():
     known = SCHEMA["$defs"]["capabilities"]["properties"]
     named = {node["x-extension"] for _, node in nodes(SCHEMA) if "x-extension" in node} - {True}
     # Raw files over HTTP are no part of the JSON-RPC protocol.
-    assert named == {name for name, node in known.items() if "x-extension" in node} - {"httpFiles"}
+    raw = {"httpFiles", "httpFilesAt"}
+    assert named == {name for name, node in known.items() if "x-extension" in node} - raw
 
 
 # The tables of the tree.
