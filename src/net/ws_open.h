@@ -4,8 +4,6 @@
 #include "base/buf.h"
 #include "base/str.h"
 
-#define WS_OPEN_HEAD_MAX 65536 /* bytes of the head of an answer */
-#define WS_OPEN_HEADERS_MAX 100
 #define WS_OPEN_KEY 24
 
 /* A random Sec-WebSocket-Key. No NUL. */

@@ -4,6 +4,7 @@
  * cut, and frames in pieces give the events of frames at once. A masked frame is never accepted.
  */
 #include "base/utf8.h"
+#include "net/http_head.h"
 #include "net/ws.h"
 #include "net/ws_open.h"
 
@@ -33,12 +34,23 @@ static void mix(struct seen *s, const void *p, size_t n) {
         s->hash = (s->hash ^ b[i]) * 0x100000001B3;
 }
 
+static int field(struct http_head *h, struct str name, struct str value) {
+    uint64_t range[3];
+    (void)h;
+    REQUIRE(name.n > 0);
+    REQUIRE(!http_head_range(value, range) || range[2] < 1000000000000000000);
+    return 0;
+}
+
 /* Bytes of the head, or -1; an incomplete one says 0 until it is complete. */
 static int head(const char *p, size_t n, size_t piece) {
     struct ws_open_answer whole, part;
     int r = ws_open_answer(p, n, key, &whole);
     REQUIRE(r <= (int)n && (r <= 0 || whole.status == 101));
     REQUIRE(r >= 0 || whole.why != NULL);
+    struct http_head any = {.field = field};
+    int of_any = http_head_read(p, n, &any);
+    REQUIRE(of_any <= (int)n && (r <= 0 || of_any == r) && (of_any >= 0 || any.why != NULL));
     for (size_t at = 0; at < n; at += piece) {
         char *copy = malloc(at + 1); /* no byte behind it may be looked at */
         REQUIRE(copy != NULL);

@@ -1,3 +1,4 @@
+#include "net/http_head.h"
 #include "net/ws_open.h"
 
 #include "guard.h"
@@ -94,12 +95,12 @@ static void bounds_the_head(void **state) {
     struct ws_open_answer a;
     _cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
     assert_int_equal(buf_putz(&b, GOOD), 0);
-    for (int i = 0; i < WS_OPEN_HEADERS_MAX; i++)
+    for (int i = 0; i < HTTP_HEAD_FIELDS_MAX; i++)
         assert_int_equal(buf_putz(&b, "a: b\r\n"), 0);
     assert_int_equal(ws_open_answer(b.p, b.len, key, &a), -EPROTO);
     b.len = 0;
     assert_int_equal(buf_putz(&b, GOOD "a: "), 0);
-    while (b.len < WS_OPEN_HEAD_MAX - 1)
+    while (b.len < HTTP_HEAD_MAX - 1)
         assert_int_equal(buf_putc(&b, 'x'), 0);
     assert_int_equal(ws_open_answer(b.p, b.len, key, &a), 0);
     assert_int_equal(buf_putc(&b, 'x'), 0);
