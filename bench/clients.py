@@ -10,7 +10,7 @@ import subprocess
 import time
 
 import openssh
-from servers import BenchError, running
+from servers import BenchError, Candidate, running
 
 MB = 1000 * 1000
 GIB = 1 << 30
@@ -68,11 +68,12 @@ class Clients:
         self.place = os.path.join("/dev/shm" if os.access("/dev/shm", os.W_OK) else WORK,
                                   f"exec-server-bench.{os.getpid()}")
         self.size = GIB // 4 if bench.quick else GIB
-        self.ssh = self.server = self.env = None
+        self.ssh = self.server = self.env = self.plain = None
 
     def run(self):
         """Everything, on one server and one sshd."""
-        ours = [c for c in self.bench.candidates if c.name == "ours"]
+        self.plain = [c for c in self.bench.candidates if c.name == "ours"]
+        ours = [Candidate(c.name, [*c.command, "--http-files"], c.env) for c in self.plain]
         os.makedirs(self.place)
         try:
             with openssh.running(os.path.join(self.place, "ssh")) as self.ssh, \
@@ -287,7 +288,8 @@ class Clients:
             relay.stdout.close()
 
     def large(self):
-        """Memory of a copy that is ten times as large; it has holes, and goes to the disk."""
+        """Memory of a copy that is ten times as large; it has holes, and goes to the disk. As raw
+        bytes, and in blocks from a server without --http-files."""
         for name in ("source", "target"):
             if os.path.exists(self.path(name)):
                 os.unlink(self.path(name))
@@ -297,9 +299,11 @@ class Clients:
             with open(source, "wb") as f:
                 f.truncate(10 * self.size)
             peaks = []
-            for way in ([f":{source}", target], [source, f":{target}"]):
-                peaks.append(peak_of([self.xs, "cp", *way], self.env))
-                os.unlink(target)
+            with running(self.plain) as servers:
+                for env in (self.env, self.environment(servers[0].port)):
+                    for way in ([f":{source}", target], [source, f":{target}"]):
+                        peaks.append(peak_of([self.xs, "cp", *way], env))
+                        os.unlink(target)
             self.add("client_copy_memory", "ours", max(peaks) / 1000)
         finally:
             for path in (source, target):

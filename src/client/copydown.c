@@ -21,6 +21,8 @@ struct copydown {
     struct localpart part;
     struct fshandle *handle;
     struct blockio io;
+    struct rawfile *raw;     /* owned; or NULL */
+    bool raw_done;           /* it was tried */
     struct fshandle_io tail; /* the last bytes of the part, to compare */
     uint64_t kept;
     uint64_t counted; /* bytes that the progress has */
@@ -34,6 +36,7 @@ static void job_free(struct copyjob *j) {
     calls_drop(&d->read_request);
     fshandle_drop(&d->tail);
     blockio_stop(&d->io);
+    rawfile_free(d->raw);
     fshandle_free(d->handle);
     localpart_close(&d->part, d->job.c->resume && d->job.is_large && !d->drops_part);
     util_close_fd(&d->dir);
@@ -237,6 +240,13 @@ static void uncount(struct copydown *d) {
     d->counted = 0;
 }
 
+/* Bytes that are there already, instead of what was counted. */
+static void count_kept(struct copydown *d) {
+    uncount(d);
+    d->counted = d->kept;
+    copyop_bytes(d->job.c, d->kept, false);
+}
+
 static void checked(struct calls_request *req, int err, const struct json_node *result,
                     struct xs_error *e) {
     struct copydown *d = container_of(req, struct copydown, stat_request);
@@ -281,13 +291,54 @@ static void blocks(struct copydown *d) {
     d->io.done = blocks_done;
     d->io.fixed = d->job.c->in_flight;
     d->io.pace = d->job.c->pace;
-    d->counted = d->kept;
-    copyop_bytes(d->job.c, d->kept, false);
+    count_kept(d);
     int r = blockio_start(&d->io, &e);
     if (r > 0)
         blocks_done(&d->io, 0, &e);
     else
         decided(d, r, &e);
+}
+
+static int raw_take(struct rawfile *r, uint64_t offset, struct str data, struct xs_error *e) {
+    struct copydown *d = r->user;
+    int err = localpart_write(&d->part, offset, data.p, data.n);
+    return err < 0 ? local_error(d, err, e) : 0;
+}
+
+static void raw_moved(struct rawfile *r, size_t n) {
+    moved(&((struct copydown *)r->user)->io, n);
+}
+
+static void compare(struct copydown *d);
+
+static void raw_done(struct rawfile *r, int err, struct xs_error *e) {
+    struct copydown *d = r->user;
+    uint64_t before = d->kept;
+    d->kept = r->at;
+    rawfile_free(steal_ptr(&d->raw));
+    d->raw_done = true;
+    err = copyop_raw_ended(d->job.c, d->shown, err, e);
+    if (err < 0)
+        decided(d, err, e);
+    else if (d->kept > before) /* a proxy may have led to another server */
+        compare(d);
+    else
+        blocks(d);
+}
+
+/* The rest of the file. */
+static void transfer(struct copydown *d) {
+    d->raw = d->raw_done ? NULL : copyop_raw(d->job.c, d->remote, d->kept, d->st.bytes, false);
+    if (d->raw == NULL) {
+        blocks(d);
+        return;
+    }
+    d->raw->take = raw_take;
+    d->raw->moved = raw_moved;
+    d->raw->done = raw_done;
+    d->raw->user = d;
+    count_kept(d);
+    rawfile_start(d->raw);
 }
 
 /* The last bytes of the part, there: they must be those here. */
@@ -309,7 +360,15 @@ static void compared(struct fshandle_io *io, int err, struct str data, bool eof,
         over(d, r, e);
         return;
     }
-    blocks(d);
+    transfer(d);
+}
+
+static void compare(struct copydown *d) {
+    _cleanup_xs_error_ struct xs_error e = XS_ERROR_INIT;
+    size_t n = (size_t)MIN(d->kept, (uint64_t)CLIENT_BLOCK_MAX);
+    d->tail = (struct fshandle_io){.offset = d->kept - n, .n = n, .done = compared};
+    int r = fshandle_send(d->handle, &d->tail, &e);
+    decided(d, r, &e);
 }
 
 static void handle_opened(struct fshandle *h, int err) {
@@ -321,13 +380,10 @@ static void handle_opened(struct fshandle *h, int err) {
         return;
     }
     if (d->kept == 0) {
-        blocks(d);
+        transfer(d);
         return;
     }
-    size_t n = (size_t)MIN(d->kept, (uint64_t)CLIENT_BLOCK_MAX);
-    d->tail = (struct fshandle_io){.offset = d->kept - n, .n = n, .done = compared};
-    int r = fshandle_send(h, &d->tail, &e);
-    decided(d, r, &e);
+    compare(d);
 }
 
 static int large(struct copydown *d, struct xs_error *e) {

@@ -288,6 +288,21 @@ void copyop_pump(struct copyop *c) {
 
 /* -- requests -- */
 
+struct rawfile *copyop_raw(struct copyop *c, const char *remote, uint64_t at, uint64_t end,
+                           bool write) {
+    bool may =
+        c->raw_failed < RAWFILE_TRIES && at < end && rawfile_can(c->fs, remote, end - at, write);
+    return may ? rawfile_new(c->fs, remote, at, end) : NULL;
+}
+
+int copyop_raw_ended(struct copyop *c, const char *shown, int err, const struct xs_error *e) {
+    if (err == 0 || err == XS_ELOCAL || err == XS_ENOMEM)
+        return err;
+    c->raw_failed++;
+    client_log(c->op.client, 1, "%s: goes on in blocks: %s", shown, xs_error_text(e));
+    return 1;
+}
+
 struct params copyop_begin(struct copyop *c, struct calls_request *r, const char *method,
                            const char *path, const char *to) {
     struct params p = {.b = calls_begin(c->op.client, r, method)};

@@ -8,6 +8,7 @@
 #include "client/blockio.h"
 #include "client/localtree.h"
 #include "client/meter.h"
+#include "client/rawfile.h"
 
 #define COPYOP_SMALL (256u << 10)  /* bytes of a file that is copied in one message */
 #define COPYOP_JOBS_MAX 32         /* at a time */
@@ -33,7 +34,8 @@ struct copyop {
     bool recursive, preserve, resume, atomic, sync, in_tree;
     enum copyop_links links;
     unsigned in_flight;
-    mode_t mask; /* of this process */
+    unsigned raw_failed; /* transfers of raw bytes that blocks went on with */
+    mode_t mask;         /* of this process */
     struct pace pace;
     struct meter meter;
     char *name; /* what is being copied, for the progress; owned */
@@ -96,6 +98,12 @@ void copyop_warn_once(struct copyop *c, enum copyop_once what, const char *fmt, 
 void copyop_name(struct copyop *c, const char *name);
 void copyop_bytes(struct copyop *c, uint64_t n, bool sent);
 void copyop_file(struct copyop *c);
+
+/* A transfer of [at, end) as raw bytes, to be started; NULL: the file goes in blocks. */
+struct rawfile *copyop_raw(struct copyop *c, const char *remote, uint64_t at, uint64_t end,
+                           bool write);
+/* Its end: 0; 1: blocks go on; or a failure of this side, which e has. */
+int copyop_raw_ended(struct copyop *c, const char *shown, int err, const struct xs_error *e);
 
 /* A request of a job: the object with `path`, or `sourcePath` and `destinationPath`, is open. */
 struct params copyop_begin(struct copyop *c, struct calls_request *r, const char *method,

@@ -25,11 +25,13 @@ struct copyup {
     struct partnote note, found;
     bool alone;    /* without a note: the part was taken away once */
     bool has_note; /* ours is there */
-    char *part;    /* path; owned */
+    bool raw_complete;
+    char *part; /* path; owned */
     uint64_t kept;
     uint64_t counted;
     struct fshandle *handle;
     struct blockio io;
+    struct rawfile *raw; /* owned; or NULL */
     struct fshandle_io tail;
     int tries;
     struct xs_error why; /* while the part is being removed */
@@ -40,6 +42,7 @@ static void job_free(struct copyjob *j) {
     calls_drop(&u->request);
     fshandle_drop(&u->tail);
     blockio_stop(&u->io);
+    rawfile_free(u->raw);
     fshandle_free(u->handle);
     util_close_fd(&u->fd);
     xs_error_fini(&u->why);
@@ -73,7 +76,7 @@ static struct params begin(struct copyup *u, const char *method, const char *pat
 }
 
 /* A request that cannot be sent is answered by `then` too. */
-static void send(struct copyup *u, struct params *p, after *then) {
+static void ask(struct copyup *u, struct params *p, after *then) {
     _cleanup_xs_error_ struct xs_error e = XS_ERROR_INIT;
     u->then = then;
     int r = copyop_send(u->job.c, &u->request, p, answered, &e);
@@ -83,7 +86,7 @@ static void send(struct copyup *u, struct params *p, after *then) {
 
 static void send_simple(struct copyup *u, const char *method, const char *path, after *then) {
     struct params p = begin(u, method, path, NULL);
-    send(u, &p, then);
+    ask(u, &p, then);
 }
 
 static bool is_missing(int err, const struct xs_error *e) {
@@ -151,7 +154,7 @@ static void set_times(struct copyup *u) {
     struct params p = begin(u, "fs/setTimes", u->part != NULL ? u->part : u->remote, NULL);
     if (p.b != NULL)
         params_i64(&p, "modifiedAtMs", ms);
-    send(u, &p, have_times);
+    ask(u, &p, have_times);
 }
 
 static void have_mode(struct copyup *u, int err, const struct json_node *result,
@@ -171,7 +174,7 @@ static void set_mode(struct copyup *u) {
     struct params p = begin(u, "fs/setPermissions", u->part != NULL ? u->part : u->remote, NULL);
     if (p.b != NULL)
         params_u64(&p, "mode", (uint64_t)mode_to_set(u));
-    send(u, &p, have_mode);
+    ask(u, &p, have_mode);
 }
 
 /* -- in one message -- */
@@ -224,7 +227,7 @@ static void write_whole(struct copyup *u) {
         params_base64(&p, "dataBase64", u->data, (size_t)n);
     }
     free(steal_ptr(&u->data));
-    send(u, &p, have_written);
+    ask(u, &p, have_written);
 }
 
 /* -- in blocks: the part -- */
@@ -308,7 +311,7 @@ static void remove_path(struct copyup *u, const char *path, after *then) {
         params_bool(&p, "recursive", false);
         params_bool(&p, "force", true);
     }
-    send(u, &p, then);
+    ask(u, &p, then);
 }
 
 static void remove_note(struct copyup *u, after *then) {
@@ -367,7 +370,7 @@ static void place(struct copyup *u) {
     struct params p = begin(u, rename ? "fs/rename" : "fs/copy", u->part, u->remote);
     if (p.b != NULL && !rename)
         params_bool(&p, "recursive", false);
-    send(u, &p, renamed);
+    ask(u, &p, renamed);
 }
 
 static void closed(struct fshandle *h, int err, struct xs_error *e) {
@@ -467,27 +470,86 @@ static void blocks(struct copyup *u) {
         failed(u, &e);
 }
 
+static bool raw_give(struct rawfile *r, uint64_t offset, void *data, size_t n) {
+    struct copyup *u = r->user;
+    return read_source(u->fd, data, n, offset) == (ssize_t)n;
+}
+
+static void raw_moved(struct rawfile *r, size_t n) {
+    moved(&((struct copyup *)r->user)->io, n);
+}
+
+/* How much of the file is there: it grew in order, if it was this one. A proxy may have led the
+ * bytes to another server. */
+static void raw_measured(struct copyup *u, int err, const struct json_node *result,
+                         struct xs_error *e) {
+    struct fsanswer_stat s;
+    if (err < 0 && err != XS_EREMOTE) {
+        failed(u, e);
+        return;
+    }
+    uint64_t there = err == 0 && fsanswer_stat(result, &s) == 0 ? s.bytes : 0;
+    uint64_t size = (uint64_t)u->st.st_size;
+    if (u->raw_complete && there == size) {
+        blocks_done(&u->io, 0, e);
+        return;
+    }
+    uncount(u);
+    if (there > u->kept && there <= size)
+        u->kept = there;
+    blocks(u);
+}
+
+static void raw_done(struct rawfile *r, int err, struct xs_error *e) {
+    struct copyup *u = r->user;
+    rawfile_free(steal_ptr(&u->raw));
+    err = copyop_raw_ended(u->job.c, u->shown, err, e);
+    u->raw_complete = err == 0;
+    if (err < 0)
+        blocks_done(&u->io, err, e);
+    else
+        send_simple(u, "fs/getMetadata", u->part != NULL ? u->part : u->remote, raw_measured);
+}
+
+/* The rest of the file. */
+static void transfer(struct copyup *u) {
+    const char *path = u->part != NULL ? u->part : u->remote;
+    u->io.pace = u->job.c->pace;
+    u->raw = copyop_raw(u->job.c, path, u->kept, (uint64_t)u->st.st_size, true);
+    if (u->raw == NULL) {
+        blocks(u);
+        return;
+    }
+    u->raw->give = raw_give;
+    u->raw->moved = raw_moved;
+    u->raw->done = raw_done;
+    u->raw->user = u;
+    u->counted = u->kept;
+    copyop_bytes(u->job.c, u->kept, false);
+    rawfile_start(u->raw);
+}
+
 static void narrowed(struct copyup *u, int err, const struct json_node *result,
                      struct xs_error *e) {
     (void)result;
     if (err < 0)
         failed(u, e);
     else
-        blocks(u);
+        transfer(u);
 }
 
 /* Nobody may read the part who may not read the file. */
 static void narrow(struct copyup *u) {
     int mode = mode_to_set(u);
     if (mode < 0 || (USUAL_MODE & ~mode) == 0 || !client_can(client_of(u), "fsSetPermissions")) {
-        blocks(u);
+        transfer(u);
         return;
     }
     const char *path = u->part != NULL ? u->part : u->remote;
     struct params p = begin(u, "fs/setPermissions", path, NULL);
     if (p.b != NULL)
         params_u64(&p, "mode", ((unsigned)mode & 0777) | 0600);
-    send(u, &p, narrowed);
+    ask(u, &p, narrowed);
 }
 
 static void part_open(struct fshandle *h, int err) {
@@ -499,7 +561,7 @@ static void part_open(struct fshandle *h, int err) {
         return;
     }
     if (u->kept > 0)
-        blocks(u);
+        transfer(u);
     else
         narrow(u);
 }
@@ -582,7 +644,7 @@ static void take_over(struct copyup *u, const char *token) {
         return;
     }
     struct params p = begin(u, "fs/rename", from, u->part);
-    send(u, &p, taken);
+    ask(u, &p, taken);
 }
 
 static void noted(struct copyup *u, int err, const struct json_node *result, struct xs_error *e) {
@@ -609,7 +671,7 @@ static void write_note(struct copyup *u) {
     struct params p = begin(u, "fs/writeFile", path, NULL);
     if (p.b != NULL)
         params_base64(&p, "dataBase64", b.p, b.len);
-    send(u, &p, noted);
+    ask(u, &p, noted);
 }
 
 static void old_removed(struct copyup *u, int err, const struct json_node *result,
@@ -679,7 +741,7 @@ static void begin_part(struct copyup *u) {
     struct params p = begin(u, "fs/readFile", note, NULL);
     if (p.b != NULL)
         params_u64(&p, "maxBytes", PARTNOTE_TEXT_MAX);
-    send(u, &p, have_note);
+    ask(u, &p, have_note);
 }
 
 /* Straight to the name. */

@@ -50,6 +50,13 @@ struct link {
     void (*message)(struct link *l, char *data, size_t n); /* valid UTF-8 */
     void (*writable)(struct link *l);                      /* there is room again for link_put() */
     void (*heard)(struct link *l);                         /* bytes arrived */
+    /*
+     * Instead of messages: bytes as they are (with a socket, or TLS). `ask` appends what opens the
+     * talk, a request with this token unless it is empty; 0 or -errno. `bytes` gets what has come
+     * and returns how much of it is used up; the rest comes again with more behind it.
+     */
+    int (*ask)(struct link *l, struct buf *b, struct str token);
+    size_t (*bytes)(struct link *l, const char *data, size_t n);
     /* It is idle; e tells why and may be moved. */
     void (*lost)(struct link *l, enum link_loss how, struct xs_error *e);
 
@@ -137,6 +144,9 @@ bool link_out_flush(struct link *l);
 void link_out_echo(struct link *l, unsigned code);
 /* Bytes as they are, before the WebSocket opens. False: they do not fit. */
 bool link_out_raw(struct link *l, const char *data, size_t n);
+/* Of a link with `bytes`: room for *n bytes, and how many of them were put there. */
+char *link_out_space(struct link *l, size_t *n);
+void link_out_fill(struct link *l, size_t n);
 /* Waits for what there is to wait for. */
 void link_out_arm(struct link *l);
 

@@ -90,8 +90,9 @@ static bool link_dial_ask(struct link *l) {
         return false;
     }
     ws_open_key(l->key);
-    r = ws_open_request(&text, str_of(l->target->authority), str_of(l->target->resource),
-                        buf_str(&token), l->key);
+    r = l->ask != NULL ? l->ask(l, &text, buf_str(&token))
+                       : ws_open_request(&text, str_of(l->target->authority),
+                                         str_of(l->target->resource), buf_str(&token), l->key);
     bool put = r == 0 && link_out_raw(l, text.p, text.len);
     if (token.p != NULL)
         explicit_bzero(token.p, token.cap);
@@ -104,9 +105,11 @@ static bool link_dial_ask(struct link *l) {
 
 /* -- a connected descriptor -- */
 
-/* Lines are open at once; a WebSocket asks first. */
+/* Lines and bytes are open at once; a WebSocket asks first. */
 static void link_dial_begin_talk(struct link *l) {
-    if (l->lines) {
+    if (l->bytes != NULL && !link_dial_ask(l))
+        return;
+    if (l->lines || l->bytes != NULL) {
         l->state = LINK_OPEN;
         loop_timer_del(l->loop, &l->limit);
         link_alive_begin(l);

@@ -123,9 +123,27 @@ static void link_in_lines(struct link *l) {
     }
 }
 
+/* -- bytes -- */
+
+static bool link_in_bytes(struct link *l) {
+    uint64_t number = l->number;
+    size_t n = l->bytes(l, l->in_data + l->in_at, l->in_len - l->in_at);
+    if (link_in_is_over(l, number))
+        return false;
+    l->in_at += n;
+    memmove(l->in_data, l->in_data + l->in_at, l->in_len - l->in_at);
+    l->in_len -= l->in_at;
+    l->in_at = 0;
+    if (l->in_len == LINK_IN)
+        link_break(l, LINK_BROKEN, XS_EPROTO, "the head of the answer is too long");
+    return !link_in_is_over(l, number);
+}
+
 /* Hands out what is in the buffer. False: the connection is over. */
 static bool link_in_serve(struct link *l) {
     uint64_t number = l->number;
+    if (l->bytes != NULL)
+        return link_in_bytes(l);
     if (l->state == LINK_UPGRADE && !link_in_upgrade(l))
         return !link_in_is_over(l, number);
     if (l->lines)
@@ -156,9 +174,10 @@ static void link_in_ended(struct link *l, ssize_t r) {
 /* Reads once. False: nothing more now, or the connection is over. */
 static bool link_in_once(struct link *l) {
     size_t room = 0;
-    if (l->in_at < l->in_len && l->state >= LINK_OPEN)
+    if (l->in_at < l->in_len && l->state >= LINK_OPEN && l->bytes == NULL)
         return link_in_serve(l);
-    char *direct = l->state >= LINK_OPEN && !l->lines ? ws_room(&l->parser, &room) : NULL;
+    bool framed = l->state >= LINK_OPEN && !l->lines && l->bytes == NULL;
+    char *direct = framed ? ws_room(&l->parser, &room) : NULL;
     if (direct == NULL) {
         if (l->in_at == l->in_len)
             l->in_at = l->in_len = 0;

@@ -37,6 +37,15 @@ bool link_out_raw(struct link *l, const char *data, size_t n) {
     return true;
 }
 
+char *link_out_space(struct link *l, size_t *n) {
+    *n = link_out_room(l);
+    return l->out_data + l->out_len;
+}
+
+void link_out_fill(struct link *l, size_t n) {
+    link_out_took(l, n);
+}
+
 /* A mask that nobody can foretell. */
 static void link_out_mask(struct link *l) {
     if (l->masks_at + sizeof l->mask > sizeof l->masks) {
@@ -61,7 +70,7 @@ static bool link_out_control(struct link *l, enum ws_opcode opcode, const char *
 }
 
 static void link_out_controls(struct link *l) {
-    if (l->lines || l->frame_left > 0 || l->state < LINK_OPEN)
+    if (l->lines || l->bytes != NULL || l->frame_left > 0 || l->state < LINK_OPEN)
         return;
     if (l->pong_due && link_out_control(l, WS_PONG, l->pong, l->pong_len))
         l->pong_due = false;
