@@ -299,7 +299,7 @@ int copyop_raw_ended(struct copyop *c, const char *shown, int err, const struct 
     if (err == 0 || err == XS_ELOCAL || err == XS_ENOMEM)
         return err;
     c->raw_failed++;
-    client_log(c->op.client, 1, "%s: goes on in blocks: %s", shown, xs_error_text(e));
+    client_log(c->op.client, XS_LOG_INFO, "%s: goes on in blocks: %s", shown, xs_error_text(e));
     return 1;
 }
 

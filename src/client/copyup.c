@@ -1,8 +1,6 @@
 #include "client/copyup.h"
 
-#include "base/uri.h"
-#include "client/fsanswer.h"
-#include "client/partnote.h"
+#include "client/copyup_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,32 +8,6 @@
 
 #define TRIES 3 /* for a source that changes, a part that someone takes, a handle that is lost */
 #define USUAL_MODE 0644
-
-struct copyup {
-    struct copyjob job; /* first */
-    char *remote, *shown;
-    int fd;
-    struct stat st;
-    bool exists, has_old_mode; /* what has the name there */
-    unsigned old_mode;
-    char *data; /* owned: the content of a small file, or room for a block */
-    struct calls_request request;
-    void (*then)(struct copyup *u, int err, const struct json_node *result, struct xs_error *e);
-    /* In blocks. */
-    struct partnote note, found;
-    bool alone;    /* without a note: the part was taken away once */
-    bool has_note; /* ours is there */
-    bool raw_complete;
-    char *part; /* path; owned */
-    uint64_t kept;
-    uint64_t counted;
-    struct fshandle *handle;
-    struct blockio io;
-    struct rawfile *raw; /* owned; or NULL */
-    struct fshandle_io tail;
-    int tries;
-    struct xs_error why; /* while the part is being removed */
-};
 
 static void job_free(struct copyjob *j) {
     struct copyup *u = container_of(j, struct copyup, job);
@@ -53,17 +25,11 @@ static void job_free(struct copyjob *j) {
     free(u);
 }
 
-static struct xs_client *client_of(const struct copyup *u) {
-    return u->job.c->op.client;
-}
-
-static void failed(struct copyup *u, struct xs_error *e) {
+void copyup_failed(struct copyup *u, struct xs_error *e) {
     copyop_job_failed(&u->job, u->shown, e);
 }
 
 /* -- one request at a time -- */
-
-typedef void after(struct copyup *u, int err, const struct json_node *result, struct xs_error *e);
 
 static void answered(struct calls_request *r, int err, const struct json_node *result,
                      struct xs_error *e) {
@@ -71,22 +37,22 @@ static void answered(struct calls_request *r, int err, const struct json_node *r
     u->then(u, err, result, e);
 }
 
-static struct params begin(struct copyup *u, const char *method, const char *path, const char *to) {
+struct params copyup_begin(struct copyup *u, const char *method, const char *path, const char *to) {
     return copyop_begin(u->job.c, &u->request, method, path, to);
 }
 
 /* A request that cannot be sent is answered by `then` too. */
-static void ask(struct copyup *u, struct params *p, after *then) {
+void copyup_ask(struct copyup *u, struct params *p, copyup_after *then) {
     _cleanup_xs_error_ struct xs_error e = XS_ERROR_INIT;
     u->then = then;
     int r = copyop_send(u->job.c, &u->request, p, answered, &e);
     if (r < 0)
-        failed(u, &e);
+        copyup_failed(u, &e);
 }
 
-static void send_simple(struct copyup *u, const char *method, const char *path, after *then) {
-    struct params p = begin(u, method, path, NULL);
-    ask(u, &p, then);
+void copyup_ask_path(struct copyup *u, const char *method, const char *path, copyup_after *then) {
+    struct params p = copyup_begin(u, method, path, NULL);
+    copyup_ask(u, &p, then);
 }
 
 static bool is_missing(int err, const struct xs_error *e) {
@@ -111,7 +77,7 @@ static bool wants_mode(struct copyup *u) {
     int mode = mode_to_set(u);
     if (mode < 0 || (!u->job.c->preserve && !u->exists && mode == USUAL_MODE))
         return false;
-    if (client_can(client_of(u), "fsSetPermissions"))
+    if (client_can(copyup_client(u), "fsSetPermissions"))
         return true;
     copyop_warn_once(u->job.c, COPYOP_NO_MODE, "the server cannot set permissions");
     return false;
@@ -120,7 +86,7 @@ static bool wants_mode(struct copyup *u) {
 static bool wants_times(struct copyup *u) {
     if (!u->job.c->preserve)
         return false;
-    if (client_can(client_of(u), "fsTimes"))
+    if (client_can(copyup_client(u), "fsTimes"))
         return true;
     copyop_warn_once(u->job.c, COPYOP_NO_TIMES, "the server cannot set times");
     return false;
@@ -138,7 +104,7 @@ static void have_times(struct copyup *u, int err, const struct json_node *result
                        struct xs_error *e) {
     (void)result;
     if (err < 0)
-        failed(u, e);
+        copyup_failed(u, e);
     else if (u->part != NULL)
         place(u);
     else
@@ -151,17 +117,17 @@ static void set_times(struct copyup *u) {
         return;
     }
     int64_t ms = (int64_t)u->st.st_mtim.tv_sec * 1000 + u->st.st_mtim.tv_nsec / 1000000;
-    struct params p = begin(u, "fs/setTimes", u->part != NULL ? u->part : u->remote, NULL);
+    struct params p = copyup_begin(u, "fs/setTimes", u->part != NULL ? u->part : u->remote, NULL);
     if (p.b != NULL)
         params_i64(&p, "modifiedAtMs", ms);
-    ask(u, &p, have_times);
+    copyup_ask(u, &p, have_times);
 }
 
 static void have_mode(struct copyup *u, int err, const struct json_node *result,
                       struct xs_error *e) {
     (void)result;
     if (err < 0)
-        failed(u, e);
+        copyup_failed(u, e);
     else
         set_times(u);
 }
@@ -171,10 +137,11 @@ static void set_mode(struct copyup *u) {
         set_times(u);
         return;
     }
-    struct params p = begin(u, "fs/setPermissions", u->part != NULL ? u->part : u->remote, NULL);
+    struct params p =
+        copyup_begin(u, "fs/setPermissions", u->part != NULL ? u->part : u->remote, NULL);
     if (p.b != NULL)
         params_u64(&p, "mode", (uint64_t)mode_to_set(u));
-    ask(u, &p, have_mode);
+    copyup_ask(u, &p, have_mode);
 }
 
 /* -- in one message -- */
@@ -183,14 +150,14 @@ static void have_written(struct copyup *u, int err, const struct json_node *resu
                          struct xs_error *e) {
     (void)result;
     if (err < 0) {
-        failed(u, e);
+        copyup_failed(u, e);
         return;
     }
     copyop_bytes(u->job.c, (uint64_t)u->st.st_size, true);
     set_mode(u);
 }
 
-static ssize_t read_source(int fd, char *to, size_t n, uint64_t offset) {
+ssize_t copyup_read(int fd, char *to, size_t n, uint64_t offset) {
     size_t got = 0;
     while (got < n) {
         ssize_t r = pread(fd, to + got, n - got, (off_t)(offset + got));
@@ -210,65 +177,39 @@ static void write_whole(struct copyup *u) {
     _cleanup_xs_error_ struct xs_error e = XS_ERROR_INIT;
     struct copyop *c = u->job.c;
     u->data = malloc(COPYOP_SMALL);
-    ssize_t n = u->data == NULL ? -ENOMEM : read_source(u->fd, u->data, COPYOP_SMALL, 0);
+    ssize_t n = u->data == NULL ? -ENOMEM : copyup_read(u->fd, u->data, COPYOP_SMALL, 0);
     if (n < 0) {
         xs_error_sys(&e, XS_ELOCAL, (int)-n, "%s", u->shown);
-        failed(u, &e);
+        copyup_failed(u, &e);
         return;
     }
     u->st.st_size = n;
-    bool atomic = client_can(client_of(u), "fsAtomicWrite");
+    bool atomic = client_can(copyup_client(u), "fsAtomicWrite");
     if (!atomic && c->atomic)
         copyop_warn_once(c, COPYOP_NOT_ATOMIC, "the server replaces files in place");
-    struct params p = begin(u, "fs/writeFile", u->remote, NULL);
+    struct params p = copyup_begin(u, "fs/writeFile", u->remote, NULL);
     if (p.b != NULL) {
         if (atomic && c->atomic)
             params_bool(&p, "atomic", true);
         params_base64(&p, "dataBase64", u->data, (size_t)n);
     }
     free(steal_ptr(&u->data));
-    ask(u, &p, have_written);
+    copyup_ask(u, &p, have_written);
 }
 
 /* -- in blocks: the part -- */
 
-static char *beside(const char *path, const char *name) {
-    const char *slash = strrchr(path, '/');
-    char *out = NULL;
-    int n = asprintf(&out, "%.*s/%s", (int)(slash - path), path, name);
-    return n < 0 ? NULL : out;
+bool copyup_can_rename(const struct copyup *u) {
+    return client_can(copyup_client(u), "fsRename");
 }
 
-static char *part_path(const struct copyup *u, const char *token) {
-    char name[PARTNOTE_NAME_MAX + 1];
-    partnote_part_name(str_of(strrchr(u->remote, '/') + 1), token, name);
-    return beside(u->remote, name);
-}
-
-static char *note_path(const struct copyup *u) {
-    char name[PARTNOTE_NAME_MAX + 1];
-    partnote_note_name(str_of(strrchr(u->remote, '/') + 1), name);
-    return beside(u->remote, name);
-}
-
-static bool can_rename(const struct copyup *u) {
-    return client_can(client_of(u), "fsRename");
-}
-
-/* Whether a part can be gone on with. */
-static bool can_go_on(const struct copyup *u) {
-    return u->job.c->resume && can_rename(u) && client_can(client_of(u), "fsOpenUpdate");
-}
-
-static void no_memory(struct copyup *u) {
+void copyup_no_memory(struct copyup *u) {
     _cleanup_xs_error_ struct xs_error e = XS_ERROR_INIT;
     xs_error_set(&e, XS_ENOMEM, "out of memory");
-    failed(u, &e);
+    copyup_failed(u, &e);
 }
 
-static void begin_part(struct copyup *u);
 static void begin_in_place(struct copyup *u);
-static void open_part(struct copyup *u);
 
 static void uncount(struct copyup *u) {
     struct meter *m = &u->job.c->meter;
@@ -276,23 +217,33 @@ static void uncount(struct copyup *u) {
     u->counted = 0;
 }
 
+static void part_dropped(struct copyup *u, int err, const struct json_node *result,
+                         struct xs_error *e) {
+    (void)err;
+    (void)result;
+    (void)e;
+    copyup_part_begin(u);
+}
+
 /* From the beginning, with a new part. */
 static void again(struct copyup *u, struct xs_error *e) {
     if (++u->tries >= TRIES) {
-        failed(u, e);
+        copyup_failed(u, e);
         return;
     }
     uncount(u);
     fshandle_free(steal_ptr(&u->handle));
     if (fstat(u->fd, &u->st) < 0) {
         xs_error_sys(e, XS_ELOCAL, errno, "%s", u->shown);
-        failed(u, e);
+        copyup_failed(u, e);
         return;
     }
-    if (u->part != NULL)
-        begin_part(u);
-    else
+    if (u->part == NULL)
         begin_in_place(u);
+    else if (u->alone) /* nothing else names it */
+        copyup_part_remove(u, u->part, part_dropped);
+    else
+        copyup_part_begin(u);
 }
 
 /* -- in blocks: the end -- */
@@ -305,27 +256,9 @@ static void note_removed(struct copyup *u, int err, const struct json_node *resu
     over(u);
 }
 
-static void remove_path(struct copyup *u, const char *path, after *then) {
-    struct params p = begin(u, "fs/remove", path, NULL);
-    if (p.b != NULL) {
-        params_bool(&p, "recursive", false);
-        params_bool(&p, "force", true);
-    }
-    ask(u, &p, then);
-}
-
-static void remove_note(struct copyup *u, after *then) {
-    _cleanup_free_ char *path = u->has_note ? note_path(u) : NULL;
-    u->has_note = false;
-    if (path == NULL)
-        then(u, 0, NULL, NULL);
-    else
-        remove_path(u, path, then);
-}
-
 static void placed(struct copyup *u) {
     free(steal_ptr(&u->part));
-    remove_note(u, note_removed);
+    copyup_part_sweep(u, note_removed);
 }
 
 static void part_removed(struct copyup *u, int err, const struct json_node *result,
@@ -356,28 +289,28 @@ static void looked(struct copyup *u, int err, const struct json_node *result, st
 static void renamed(struct copyup *u, int err, const struct json_node *result, struct xs_error *e) {
     (void)result;
     if (is_missing(err, e))
-        send_simple(u, "fs/getMetadata", u->remote, looked);
+        copyup_ask_path(u, "fs/getMetadata", u->remote, looked);
     else if (err < 0)
-        failed(u, e);
-    else if (can_rename(u))
+        copyup_failed(u, e);
+    else if (copyup_can_rename(u))
         placed(u);
     else
-        remove_path(u, u->part, part_removed);
+        copyup_part_remove(u, u->part, part_removed);
 }
 
 static void place(struct copyup *u) {
-    bool rename = can_rename(u);
-    struct params p = begin(u, rename ? "fs/rename" : "fs/copy", u->part, u->remote);
+    bool rename = copyup_can_rename(u);
+    struct params p = copyup_begin(u, rename ? "fs/rename" : "fs/copy", u->part, u->remote);
     if (p.b != NULL && !rename)
         params_bool(&p, "recursive", false);
-    ask(u, &p, renamed);
+    copyup_ask(u, &p, renamed);
 }
 
 static void closed(struct fshandle *h, int err, struct xs_error *e) {
     struct copyup *u = h->user;
     fshandle_free(steal_ptr(&u->handle));
     if (err < 0)
-        failed(u, e);
+        copyup_failed(u, e);
     else
         set_mode(u);
 }
@@ -386,7 +319,7 @@ static void closed(struct fshandle *h, int err, struct xs_error *e) {
 
 static const void *give(struct blockio *io, uint64_t offset, size_t n) {
     struct copyup *u = container_of(io, struct copyup, io);
-    return read_source(u->fd, u->data, n, offset) == (ssize_t)n ? u->data : NULL;
+    return copyup_read(u->fd, u->data, n, offset) == (ssize_t)n ? u->data : NULL;
 }
 
 static void moved(struct blockio *io, size_t n) {
@@ -402,7 +335,7 @@ static void cleaned_note(struct copyup *u, int err, const struct json_node *resu
     (void)e;
     struct xs_error why = XS_ERROR_INIT;
     xs_error_move(&why, &u->why);
-    failed(u, &why);
+    copyup_failed(u, &why);
     xs_error_fini(&why);
 }
 
@@ -411,18 +344,18 @@ static void cleaned_part(struct copyup *u, int err, const struct json_node *resu
     (void)err;
     (void)result;
     (void)e;
-    remove_note(u, cleaned_note);
+    copyup_part_drop_note(u, cleaned_note);
 }
 
 /* A block was refused: the part has a hole or fills the disk. Nobody goes on with it. */
 static void clean(struct copyup *u, struct xs_error *e) {
     fshandle_free(steal_ptr(&u->handle));
     if (u->part == NULL) {
-        failed(u, e);
+        copyup_failed(u, e);
         return;
     }
     xs_error_move(&u->why, e);
-    remove_path(u, u->part, cleaned_part);
+    copyup_part_remove(u, u->part, cleaned_part);
 }
 
 static bool has_changed(const struct copyup *u) {
@@ -443,11 +376,11 @@ static void blocks_done(struct blockio *io, int err, struct xs_error *e) {
     } else if (err == XS_EREMOTE) {
         clean(u, e);
     } else if (err < 0) {
-        failed(u, e);
+        copyup_failed(u, e);
     } else {
         int r = fshandle_close(u->handle, closed, u, e);
         if (r < 0)
-            failed(u, e);
+            copyup_failed(u, e);
     }
 }
 
@@ -467,12 +400,12 @@ static void blocks(struct copyup *u) {
     if (r > 0)
         blocks_done(&u->io, 0, &e);
     else if (r < 0)
-        failed(u, &e);
+        copyup_failed(u, &e);
 }
 
 static bool raw_give(struct rawfile *r, uint64_t offset, void *data, size_t n) {
     struct copyup *u = r->user;
-    return read_source(u->fd, data, n, offset) == (ssize_t)n;
+    return copyup_read(u->fd, data, n, offset) == (ssize_t)n;
 }
 
 static void raw_moved(struct rawfile *r, size_t n) {
@@ -485,7 +418,7 @@ static void raw_measured(struct copyup *u, int err, const struct json_node *resu
                          struct xs_error *e) {
     struct fsanswer_stat s;
     if (err < 0 && err != XS_EREMOTE) {
-        failed(u, e);
+        copyup_failed(u, e);
         return;
     }
     uint64_t there = err == 0 && fsanswer_stat(result, &s) == 0 ? s.bytes : 0;
@@ -508,7 +441,7 @@ static void raw_done(struct rawfile *r, int err, struct xs_error *e) {
     if (err < 0)
         blocks_done(&u->io, err, e);
     else
-        send_simple(u, "fs/getMetadata", u->part != NULL ? u->part : u->remote, raw_measured);
+        copyup_ask_path(u, "fs/getMetadata", u->part != NULL ? u->part : u->remote, raw_measured);
 }
 
 /* The rest of the file. */
@@ -533,7 +466,7 @@ static void narrowed(struct copyup *u, int err, const struct json_node *result,
                      struct xs_error *e) {
     (void)result;
     if (err < 0)
-        failed(u, e);
+        copyup_failed(u, e);
     else
         transfer(u);
 }
@@ -541,15 +474,16 @@ static void narrowed(struct copyup *u, int err, const struct json_node *result,
 /* Nobody may read the part who may not read the file. */
 static void narrow(struct copyup *u) {
     int mode = mode_to_set(u);
-    if (mode < 0 || (USUAL_MODE & ~mode) == 0 || !client_can(client_of(u), "fsSetPermissions")) {
+    if (mode < 0 || (USUAL_MODE & ~mode) == 0 ||
+        !client_can(copyup_client(u), "fsSetPermissions")) {
         transfer(u);
         return;
     }
     const char *path = u->part != NULL ? u->part : u->remote;
-    struct params p = begin(u, "fs/setPermissions", path, NULL);
+    struct params p = copyup_begin(u, "fs/setPermissions", path, NULL);
     if (p.b != NULL)
         params_u64(&p, "mode", ((unsigned)mode & 0777) | 0600);
-    ask(u, &p, narrowed);
+    copyup_ask(u, &p, narrowed);
 }
 
 static void part_open(struct fshandle *h, int err) {
@@ -557,7 +491,7 @@ static void part_open(struct fshandle *h, int err) {
     if (err < 0) {
         _cleanup_xs_error_ struct xs_error e = XS_ERROR_INIT;
         xs_error_copy(&e, &h->why);
-        failed(u, &e);
+        copyup_failed(u, &e);
         return;
     }
     if (u->kept > 0)
@@ -566,182 +500,12 @@ static void part_open(struct fshandle *h, int err) {
         narrow(u);
 }
 
-static void open_part(struct copyup *u) {
+void copyup_open_part(struct copyup *u) {
     _cleanup_xs_error_ struct xs_error e = XS_ERROR_INIT;
     enum xs_open mode = u->kept > 0 ? XS_OPEN_UPDATE : XS_OPEN_REPLACE;
     u->handle = fshandle_open(u->job.c->fs, u->part, mode, part_open, u, &e);
     if (u->handle == NULL)
-        failed(u, &e);
-}
-
-/* -- in blocks: going on with a part -- */
-
-static void compared(struct fshandle_io *io, int err, struct str data, bool eof,
-                     struct xs_error *e) {
-    struct copyup *u = container_of(io, struct copyup, tail);
-    (void)eof;
-    (void)e;
-    bool same = err == 0 && data.n == io->n &&
-                read_source(u->fd, u->data, io->n, io->offset) == (ssize_t)io->n &&
-                memcmp(u->data, data.p, io->n) == 0;
-    if (!same)
-        u->kept = 0;
-    fshandle_free(steal_ptr(&u->handle));
-    open_part(u);
-}
-
-static void tail_open(struct fshandle *h, int err) {
-    struct copyup *u = h->user;
-    _cleanup_xs_error_ struct xs_error e = XS_ERROR_INIT;
-    size_t n = (size_t)MIN(u->kept, (uint64_t)CLIENT_BLOCK_MAX);
-    u->tail = (struct fshandle_io){.offset = u->kept - n, .n = n, .done = compared};
-    if (err < 0 || fshandle_send(h, &u->tail, &e) < 0) {
-        u->kept = 0;
-        fshandle_free(steal_ptr(&u->handle));
-        open_part(u);
-    }
-}
-
-/* How much of it there is. */
-static void measured(struct copyup *u, int err, const struct json_node *result,
-                     struct xs_error *e) {
-    struct fsanswer_stat s;
-    if (err < 0 && err != XS_EREMOTE) {
-        failed(u, e);
-        return;
-    }
-    u->kept = err == 0 && fsanswer_stat(result, &s) == 0 ? s.bytes : 0;
-    if (u->kept > (uint64_t)u->st.st_size)
-        u->kept = 0;
-    if (u->kept == 0) {
-        open_part(u);
-        return;
-    }
-    u->handle = fshandle_open(u->job.c->fs, u->part, XS_OPEN_READ, tail_open, u, e);
-    if (u->handle == NULL)
-        failed(u, e);
-}
-
-static void take_over(struct copyup *u, const char *token);
-
-static void taken(struct copyup *u, int err, const struct json_node *result, struct xs_error *e) {
-    (void)result;
-    if (err < 0 && err != XS_EREMOTE) {
-        failed(u, e);
-    } else if (err < 0 && u->found.has_older) {
-        u->found.has_older = false;
-        take_over(u, u->found.older);
-    } else {
-        /* If both are gone, an answer may be lost and the part be ours. */
-        send_simple(u, "fs/getMetadata", u->part, measured);
-    }
-}
-
-static void take_over(struct copyup *u, const char *token) {
-    _cleanup_free_ char *from = part_path(u, token);
-    if (from == NULL) {
-        no_memory(u);
-        return;
-    }
-    struct params p = begin(u, "fs/rename", from, u->part);
-    ask(u, &p, taken);
-}
-
-static void noted(struct copyup *u, int err, const struct json_node *result, struct xs_error *e) {
-    (void)result;
-    if (err < 0) {
-        failed(u, e);
-        return;
-    }
-    u->has_note = true;
-    if (u->note.has_older)
-        take_over(u, u->found.token);
-    else
-        open_part(u);
-}
-
-/* The note names the part before the part is there, and where it comes from. */
-static void write_note(struct copyup *u) {
-    _cleanup_buf_ struct buf b = BUF_INIT(PARTNOTE_TEXT_MAX);
-    _cleanup_free_ char *path = note_path(u);
-    if (path == NULL || partnote_write(&b, &u->note) < 0) {
-        no_memory(u);
-        return;
-    }
-    struct params p = begin(u, "fs/writeFile", path, NULL);
-    if (p.b != NULL)
-        params_base64(&p, "dataBase64", b.p, b.len);
-    ask(u, &p, noted);
-}
-
-static void old_removed(struct copyup *u, int err, const struct json_node *result,
-                        struct xs_error *e) {
-    (void)err;
-    (void)result;
-    (void)e;
-    if (!u->found.has_older) {
-        write_note(u);
-        return;
-    }
-    u->found.has_older = false;
-    _cleanup_free_ char *path = part_path(u, u->found.older);
-    if (path == NULL)
-        no_memory(u);
-    else
-        remove_path(u, path, old_removed);
-}
-
-static void have_note(struct copyup *u, int err, const struct json_node *result,
-                      struct xs_error *e) {
-    struct str text;
-    if (err < 0 && err != XS_EREMOTE) {
-        failed(u, e);
-        return;
-    }
-    bool found = err == 0 && fsanswer_data(result, "dataBase64", PARTNOTE_TEXT_MAX, &text) == 0 &&
-                 partnote_read(&u->found, text) == 0;
-    if (found && can_go_on(u) && partnote_matches(&u->found, &u->note)) {
-        u->note.has_older = true;
-        memcpy(u->note.older, u->found.token, sizeof(u->note.older));
-        write_note(u);
-        return;
-    }
-    _cleanup_free_ char *old = found ? part_path(u, u->found.token) : NULL;
-    if (old != NULL)
-        remove_path(u, old, old_removed);
-    else
-        write_note(u);
-}
-
-static void begin_part(struct copyup *u) {
-    struct copyop *c = u->job.c;
-    _cleanup_buf_ struct buf uri = BUF_INIT(4 * URI_PATH_MAX);
-    u->kept = 0;
-    u->note = (struct partnote){.bytes = (uint64_t)u->st.st_size};
-    u->note.modified_ns = localtree_ns(u->st.st_mtim);
-    /* What tells two local files apart, whatever path leads to them. */
-    if (buf_putf(&uri, "%llu:%llu", (unsigned long long)u->st.st_dev,
-                 (unsigned long long)u->st.st_ino) == 0)
-        partnote_source(buf_str(&uri), u->note.source);
-    partnote_token(u->note.token);
-    free(u->part);
-    u->part = part_path(u, u->note.token);
-    if (u->data == NULL)
-        u->data = malloc(CLIENT_BLOCK_MAX);
-    _cleanup_free_ char *note = note_path(u);
-    if (u->part == NULL || u->data == NULL || note == NULL) {
-        no_memory(u);
-        return;
-    }
-    copyop_name(c, u->shown);
-    if (u->alone) {
-        open_part(u);
-        return;
-    }
-    struct params p = begin(u, "fs/readFile", note, NULL);
-    if (p.b != NULL)
-        params_u64(&p, "maxBytes", PARTNOTE_TEXT_MAX);
-    ask(u, &p, have_note);
+        copyup_failed(u, &e);
 }
 
 /* Straight to the name. */
@@ -751,12 +515,12 @@ static void begin_in_place(struct copyup *u) {
     if (u->data == NULL)
         u->data = malloc(CLIENT_BLOCK_MAX);
     if (u->data == NULL) {
-        no_memory(u);
+        copyup_no_memory(u);
         return;
     }
     u->handle = fshandle_open(u->job.c->fs, u->remote, XS_OPEN_REPLACE, part_open, u, &e);
     if (u->handle == NULL)
-        failed(u, &e);
+        copyup_failed(u, &e);
 }
 
 /* -- the beginning -- */
@@ -766,20 +530,20 @@ static void choose(struct copyup *u) {
     /* One message makes the file with the usual permissions; a secret is not readable for as long
      * as it takes to set others. */
     bool is_secret = !u->exists && (USUAL_MODE & ~copyup_mode(c, u->st.st_mode)) != 0 &&
-                     client_can(client_of(u), "fsSetPermissions");
-    if (u->st.st_size <= COPYOP_SMALL && !(is_secret && can_rename(u))) {
+                     client_can(copyup_client(u), "fsSetPermissions");
+    if (u->st.st_size <= COPYOP_SMALL && !(is_secret && copyup_can_rename(u))) {
         write_whole(u);
-    } else if (!client_can(client_of(u), "fileWriteStreaming")) {
+    } else if (!client_can(copyup_client(u), "fileWriteStreaming")) {
         _cleanup_xs_error_ struct xs_error e = XS_ERROR_INIT;
         xs_error_set(&e, XS_ENOTSUP, "%s: the server takes no files in blocks", u->shown);
-        failed(u, &e);
+        copyup_failed(u, &e);
     } else {
         if (c->sync)
             copyop_warn_once(c, COPYOP_NO_SYNC, "the server brings only small files to disk");
-        if (!can_rename(u))
+        if (!copyup_can_rename(u))
             copyop_warn_once(c, COPYOP_NOT_ATOMIC, "the server replaces files in place");
         if (c->atomic)
-            begin_part(u);
+            copyup_part_begin(u);
         else
             begin_in_place(u);
     }
@@ -789,7 +553,7 @@ static void have_old(struct copyup *u, int err, const struct json_node *result,
                      struct xs_error *e) {
     struct fsanswer_stat s;
     if (err < 0 && !is_missing(err, e)) {
-        failed(u, e);
+        copyup_failed(u, e);
         return;
     }
     u->exists = err == 0;
@@ -799,7 +563,7 @@ static void have_old(struct copyup *u, int err, const struct json_node *result,
         else if (s.kind == FSANSWER_DIRECTORY)
             xs_error_set(e, XS_EREMOTE, "%s: is a directory", u->remote);
         if (e->code < 0) {
-            failed(u, e);
+            copyup_failed(u, e);
             return;
         }
         u->has_old_mode = s.has_mode;
@@ -830,6 +594,6 @@ int copyup_start(struct copyop *c, const struct copyup_file *f, struct xs_error 
     if (f->fresh)
         choose(u);
     else
-        send_simple(u, "fs/getMetadata", u->remote, have_old);
+        copyup_ask_path(u, "fs/getMetadata", u->remote, have_old);
     return 0;
 }

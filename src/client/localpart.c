@@ -1,5 +1,6 @@
 #include "client/localpart.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -52,13 +53,25 @@ static int open_shared(struct localpart *p, mode_t mode) {
     return -EBUSY;
 }
 
+/* Opens a part with a new token. Its lock tells others that it has an owner. */
 static int open_private(struct localpart *p, mode_t mode) {
-    char token[PARTNOTE_TOKEN_LEN + 1];
-    partnote_token(token);
-    partnote_part_name(str_of(p->leaf), token, p->name);
-    p->fd =
-        openat(p->dir, p->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode | 0600);
-    return p->fd < 0 ? -errno : 0;
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        char token[PARTNOTE_TOKEN_LEN + 1];
+        partnote_token(token);
+        partnote_part_name(str_of(p->leaf), token, p->name);
+        int fd = openat(p->dir, p->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                        mode | 0600);
+        if (fd < 0)
+            return -errno;
+        struct stat st;
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0 && is_regular(fd, &st) &&
+            is_there(p->dir, p->name, &st)) {
+            p->fd = fd;
+            return 0;
+        }
+        close(fd);
+    }
+    return -EBUSY;
 }
 
 static int open_in_place(struct localpart *p, mode_t mode) {
@@ -184,6 +197,37 @@ static void remove_note(struct localpart *p) {
         unlinkat(p->dir, name, 0);
 }
 
+/* Removes a part with a token if its owner is gone: nobody has locked it or written to it for long.
+ * An upload to this directory by a server of this host has no lock. */
+static void sweep_one(int dir, const char *name, time_t now) {
+    _cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat st;
+    if (fd >= 0 && is_regular(fd, &st) && st.st_uid == geteuid() &&
+        st.st_mtim.tv_sec + LOCALPART_STALE_S < now && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+        is_there(dir, name, &st))
+        unlinkat(dir, name, 0);
+}
+
+/* Removes what dead copies to this name have left. */
+static void sweep(const struct localpart *p) {
+    char token[PARTNOTE_TOKEN_LEN + 1];
+    struct stat st; /* the rename has just set st_ctim: the clock of the file system */
+    if (fstat(p->fd, &st) < 0)
+        return;
+    int fd = openat(p->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (d == NULL) {
+        util_close_fd(&fd);
+        return;
+    }
+    const struct dirent *entry;
+    while ((entry = readdir(d)) != NULL) {
+        if (partnote_part_token(str_of(p->leaf), entry->d_name, token))
+            sweep_one(p->dir, entry->d_name, st.st_ctim.tv_sec);
+    }
+    closedir(d);
+}
+
 int localpart_finish(struct localpart *p, uint64_t size, const struct localtree_traits *traits,
                      bool sync) {
     struct stat st;
@@ -206,6 +250,8 @@ int localpart_finish(struct localpart *p, uint64_t size, const struct localtree_
             return -errno;
     }
     remove_note(p);
+    if (p->noted && size >= LOCALPART_SWEEP_MIN)
+        sweep(p);
     util_close_fd(&p->fd);
     util_close_fd(&p->dir);
     return 0;

@@ -8,6 +8,9 @@
 #include "client/localtree.h"
 #include "client/partnote.h"
 
+#define LOCALPART_STALE_S (60 * 60)    /* seconds without a write; then a part may have no owner */
+#define LOCALPART_SWEEP_MIN (4u << 20) /* bytes of a file: less is not worth the look */
+
 struct localpart {
     int dir;                          /* the directory; owned */
     int fd;                           /* the part, for reading and writing; owned; -1: none */
@@ -40,7 +43,8 @@ MUST_CHECK int localpart_read(struct localpart *p, uint64_t offset, void *data, 
 
 /*
  * Gives the part its size and traits, brings it to disk if `sync`, renames it to NAME, removes
- * the note, and closes it. After an error the part is still open.
+ * the note and, behind a large file, parts with tokens that dead copies to NAME have left, and
+ * closes it. After an error the part is still open.
  */
 MUST_CHECK int localpart_finish(struct localpart *p, uint64_t size,
                                 const struct localtree_traits *traits, bool sync);

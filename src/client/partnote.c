@@ -48,6 +48,18 @@ void partnote_part_name(struct str name, const char *token, char out[PARTNOTE_NA
     beside(name, suffix, out);
 }
 
+bool partnote_part_token(struct str name, const char *leaf, char token[PARTNOTE_TOKEN_LEN + 1]) {
+    char expected[PARTNOTE_NAME_MAX + 1];
+    size_t n = strlen(leaf);
+    if (n < PARTNOTE_TOKEN_LEN || n > PARTNOTE_NAME_MAX)
+        return false;
+    memcpy(token, leaf + n - PARTNOTE_TOKEN_LEN, PARTNOTE_TOKEN_LEN + 1);
+    if (strspn(token, "0123456789abcdef") != PARTNOTE_TOKEN_LEN)
+        return false;
+    partnote_part_name(name, token, expected);
+    return strcmp(expected, leaf) == 0;
+}
+
 void partnote_note_name(struct str name, char out[PARTNOTE_NAME_MAX + 1]) {
     beside(name, ".xs-part.json", out);
 }

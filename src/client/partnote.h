@@ -38,6 +38,9 @@ void partnote_source(struct str text, char out[PARTNOTE_SOURCE_LEN + 1]);
  */
 void partnote_part_name(struct str name, const char *token, char out[PARTNOTE_NAME_MAX + 1]);
 
+/* Whether `leaf` is a part of a copy to `name`, with a token, which is set. */
+bool partnote_part_token(struct str name, const char *leaf, char token[PARTNOTE_TOKEN_LEN + 1]);
+
 /* The name of the note: `.NAME.xs-part.json`. */
 void partnote_note_name(struct str name, char out[PARTNOTE_NAME_MAX + 1]);
 

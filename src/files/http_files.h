@@ -2,8 +2,8 @@
 /*
  * Raw files over HTTP: GET, HEAD and PUT /v1/files?path=PATH. Every blocking step is a job of the
  * pool, one at a time per transfer: opening, sending (sendfile) until the socket is full, writing
- * what has been received. A PUT replaces the file as a whole (fs/fs_atomic.h); with `at` in its query
- * it writes into the file itself, in order, so that the size tells how far it came.
+ * what has been received. A PUT replaces the file as a whole (fs/fs_atomic.h); with `at` in its
+ * query it writes into the file itself, in order, so that the size tells how far it came.
  *
  * A transfer reads a small file before its answer begins: so a failure becomes an error answer, and
  * files of the kernel (/proc, /sys) do not know their size.

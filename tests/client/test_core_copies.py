@@ -1,5 +1,6 @@
 """Copies that go on: parts of earlier ones, cuts in the middle."""
 
+import itertools
 import json
 import os
 
@@ -7,7 +8,8 @@ import pytest
 
 from execserver import _lib
 from harness.core import LIB, Client, Pending, options
-from harness.cutting import RST, Proxy
+from harness.cutting import DOWN, HOLE, RST, UP, Cut, Proxy
+from harness.resting import wait_rest
 from harness.settings import SANITIZED
 
 BLOCK = 1 << 20
@@ -142,3 +144,122 @@ def test_a_note_that_is_not_ours_is_not_trusted(shared, place, source):
             assert copy(client, False, source, place / "copy") == 0
             assert (place / "copy").read_bytes() == source.read_bytes()
             (place / "copy").unlink()
+
+
+# What dead copies leave.
+
+STEP, STEPS = 75, 18  # bytes of requests: less than any has; more than all before the data
+
+
+def greeting(server, way):
+    """Bytes that pass before the first file call."""
+    with Proxy(server.address) as proxy, Client(proxy.url):
+        return proxy.passed[way]
+
+
+def vanish(server, source, target, way, at):
+    """An upload of whose requests, or answers, only so many bytes arrive; then its client is gone.
+    True: it was complete before."""
+    with Proxy(server.address, [Cut(way, at, HOLE)]) as proxy, Client(proxy.url) as client:
+        pending, bag = Pending(client), options()
+        assert LIB.xs_copy_upload(client.handle, os.fsencode(source), os.fsencode(target), bag,
+                                  _lib.OnProgress(), None, pending.ref()) == 0
+        LIB.xs_options_free(bag)
+        while not proxy.cuts and pending.times == 0:
+            client.run(1)
+        over = pending.times > 0
+    wait_rest(server)
+    return over
+
+
+@pytest.fixture(name="small")
+def a_file_of_two_blocks(place):
+    (place / "source").write_bytes(os.urandom(BLOCK * 2))
+    return place / "source"
+
+
+def test_an_upload_killed_at_every_step_leaves_nothing_behind(shared, place, small):
+    """Three times in a row, the last two around the note and the renames; the next one cleans up."""
+    target, up, down = place / "copy", greeting(shared, UP), greeting(shared, DOWN)
+    while len(os.listdir(place)) < 3:  # a part and its note
+        for left in place.glob(".copy*"):
+            left.unlink()
+        down += 20
+        vanish(shared, small, target, DOWN, down)
+    assert not target.exists()
+    with Client(shared.url) as client:
+        assert copy(client, True, small, target) == 0
+    target.unlink()
+    for first, second in itertools.product(range(5, 13), repeat=2):
+        vanish(shared, small, target, DOWN, down)
+        assert len(os.listdir(place)) == 3
+        assert not vanish(shared, small, target, UP, up + first * STEP)
+        assert not vanish(shared, small, target, UP, up + second * STEP)
+        with Client(shared.url) as client:
+            assert copy(client, True, small, target) == 0
+        assert sorted(os.listdir(place)) == ["copy", "source"], (first, second)
+        assert target.read_bytes() == small.read_bytes()
+        target.unlink()
+
+
+def test_an_upload_killed_at_its_end_leaves_nothing_behind(shared, place, small):
+    target, down = place / "copy", greeting(shared, DOWN)
+    while not vanish(shared, small, target, DOWN, down):
+        down += 11
+        with Client(shared.url) as client:
+            assert copy(client, True, small, target) == 0
+        assert sorted(os.listdir(place)) == ["copy", "source"]
+        target.unlink()
+
+
+def test_another_source_removes_what_was_left(shared, place, small):
+    other, target, up = place / "other", place / "copy", greeting(shared, UP)
+    other.write_bytes(os.urandom(BLOCK * 2))
+    for step in range(1, STEPS, 3):
+        for one in (small, other):
+            vanish(shared, one, target, UP, up + step * STEP)
+        with Client(shared.url) as client:
+            assert copy(client, True, small, target) == 0
+        assert sorted(os.listdir(place)) == ["copy", "other", "source"], step
+        target.unlink()
+
+
+def test_parts_that_nobody_names(shared, place, source):
+    """Of copies that ran at once and died. What was written to within the hour has an owner."""
+    old, young = ".copy.xs-part-0123456789abcdef", ".copy.xs-part-0123456789abcde0"
+    strangers = [".other.xs-part-0123456789abcdef", ".copy.xs-part-0123456789abcdeg", young]
+    for name in [old, *strangers]:
+        (place / name).write_bytes(b"x")
+        if name != young:
+            os.utime(place / name, (0, os.stat(place).st_mtime - 3700))
+    (place / ".copy.xs-part-00000000000000ff").mkdir()
+    os.utime(place / ".copy.xs-part-00000000000000ff", (0, 0))
+    with Client(shared.url) as client:
+        assert copy(client, True, source, place / "copy") == 0
+    assert sorted(os.listdir(place)) == sorted(
+        ["copy", "source", ".copy.xs-part-00000000000000ff", *strangers])
+
+
+def test_two_uploads_at_once(shared, place):
+    """Whoever comes first: the name has the whole of one of them, and nothing is left."""
+    one, other = place / "one", place / "other"
+    one.write_bytes(b"1" * SIZE)
+    other.write_bytes(b"2" * SIZE)
+    for first, second in ((one, other), (one, one)):
+        clients, pendings = [Client(shared.url), Client(shared.url)], []
+        for client, source in zip(clients, (first, second)):
+            pendings.append(Pending(client))
+            bag = options()
+            assert LIB.xs_copy_upload(client.handle, os.fsencode(source),
+                                      os.fsencode(place / "copy"), bag, _lib.OnProgress(), None,
+                                      pendings[-1].ref()) == 0
+            LIB.xs_options_free(bag)
+        while not all(p.times for p in pendings):
+            for client in clients:
+                client.run(1)
+        assert [p.result for p in pendings] == [0, 0]
+        assert (place / "copy").read_bytes() in (one.read_bytes(), other.read_bytes())
+        for client in clients:
+            client.free()
+        assert sorted(os.listdir(place)) == ["copy", "one", "other"]
+        (place / "copy").unlink()

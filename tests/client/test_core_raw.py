@@ -9,7 +9,7 @@ import pytest
 
 from execserver import _lib
 from harness.core import LIB, Client, Pending, options
-from harness.cutting import RST, Proxy
+from harness.cutting import DOWN, HOLE, RST, UP, Cut, Proxy
 from harness.settings import SANITIZED
 from test_core_copies import BLOCK, SIZE, copy, resident, stop_half
 
@@ -278,20 +278,16 @@ def test_a_tree_gives_up_raw_bytes(raw, place):
 
 
 @WAYS
-def test_cancelled_and_freed(raw, place, source, up):
-    for free in (False, True):
-        client = Client(raw.url)
-        pending, bag, most = Pending(client), options(), []
-
-        def progress(_, p, seen=most):
-            seen.append(p.contents.bytes)
-            return 0
+@pytest.mark.parametrize("free", [False, True], ids=["cancelled", "freed"])
+def test_left_in_the_middle(raw, place, source, up, free):
+    plan = [None, Cut(UP if up else DOWN, SIZE // 2, HOLE)]
+    with Proxy(raw.address, plan) as proxy, Client(proxy.url) as client:
+        pending, bag = Pending(client), options()
         call = LIB.xs_copy_upload if up else LIB.xs_copy_download
-        told = _lib.OnProgress(progress)
-        assert call(client.handle, os.fsencode(source), os.fsencode(place / "copy"), bag, told,
-                    None, pending.ref()) == 0
+        assert call(client.handle, os.fsencode(source), os.fsencode(place / "copy"), bag,
+                    _lib.OnProgress(), None, pending.ref()) == 0
         LIB.xs_options_free(bag)
-        while not any(most):
+        while not proxy.cuts:
             client.run(1)
         if not free:
             pending.cancel()

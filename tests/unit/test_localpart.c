@@ -2,6 +2,10 @@
 
 #include "local_run.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <time.h>
+
 static struct partnote source(uint64_t bytes) {
     struct partnote n = {.bytes = bytes, .modified_ns = 7};
     partnote_source(STR_LIT("file:///s"), n.source);
@@ -161,11 +165,43 @@ static void stolen(void **state) {
     close(dir);
 }
 
+/* What dead copies have left goes, and nothing that somebody has locked or written to lately. */
+static void sweeps(void **state) {
+    (void)state;
+    static const char *const names[] = {
+        ".f.xs-part-0123456789abcdef", /* dead */
+        ".f.xs-part-1123456789abcdef", /* locked */
+        ".f.xs-part-2123456789abcdef", /* young */
+        ".f.xs-part-3123456789abcdeg", ".f.xs-part-", ".g.xs-part-0123456789abcdef",
+    };
+    int dir = local_open(".");
+    struct localpart p;
+    const uint64_t size = LOCALPART_SWEEP_MIN;
+    struct partnote want = source(size);
+    uint64_t kept;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        local_file(names[i], "x");
+        const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
+                                          {.tv_sec = time(NULL) - LOCALPART_STALE_S - 60}};
+        if (i != 2)
+            assert_int_equal(utimensat(AT_FDCWD, names[i], times, 0), 0);
+    }
+    int locked = openat(dir, names[1], O_RDONLY | O_CLOEXEC);
+    assert_int_equal(flock(locked, LOCK_EX), 0);
+    assert_int_equal(localpart_open(&p, dir, "f", 0600, &want, true, &kept), 0);
+    assert_int_equal(localpart_finish(&p, size, &none, false), 0);
+    assert_int_equal(local_stat("f").st_size, size);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        assert_int_equal(access(names[i], F_OK), i == 0 ? -1 : 0);
+    close(locked);
+    close(dir);
+}
+
 int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, local_setup, local_teardown)
     const struct CMUnitTest tests[] = {
         CASE(whole),        CASE(goes_on), CASE(two_at_once), CASE(foreign_parts),
-        CASE(destinations), CASE(stolen),  CASE(in_place),
+        CASE(destinations), CASE(stolen),  CASE(in_place),    CASE(sweeps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,9 +100,28 @@ static void names(void **state) {
         name[n] = '\0';
         partnote_part_name((struct str){name, n}, "0123456789abcdef", part);
         assert_true(strlen(part) <= PARTNOTE_NAME_MAX);
+        char token[PARTNOTE_TOKEN_LEN + 1];
+        assert_true(partnote_part_token((struct str){name, n}, part, token));
+        assert_string_equal(token, "0123456789abcdef");
         name[n - 1] = 'y';
         partnote_part_name((struct str){name, n}, "0123456789abcdef", other);
         assert_string_not_equal(part, other);
+    }
+    static const char *const strangers[] = {
+        "",
+        "a",
+        ".a.xs-part",
+        ".a.xs-part.json",
+        ".a.xs-part-0123456789abcde",
+        ".a.xs-part-0123456789abcdeF",
+        ".a.xs-part-0123456789abcdef0",
+        ".b.xs-part-0123456789abcdef",
+        "a.xs-part-0123456789abcdef",
+        "0123456789abcdef",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(strangers); i++) {
+        char token[PARTNOTE_TOKEN_LEN + 1];
+        assert_false(partnote_part_token(STR_LIT("a"), strangers[i], token));
     }
 }
 
