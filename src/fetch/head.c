@@ -1,13 +1,10 @@
 #include "fetch/head.h"
 
 #define HEAD_ARENA_MAX (2u << 20) /* bytes of a head, interim ones included */
+#define HEAD_FIELDS_FIRST 16      /* room for fields, at first */
 
 void head_init(struct head *h) {
-    h->arena = ARENA_INIT(HEAD_ARENA_MAX);
-    h->status = 0;
-    h->count = h->bytes = 0;
-    h->done = false;
-    h->location = (struct str){NULL, 0};
+    *h = (struct head){.arena = ARENA_INIT(HEAD_ARENA_MAX)};
 }
 
 void head_fini(struct head *h) {
@@ -27,9 +24,7 @@ static enum head_step head_status(struct head *h, struct str line) {
         status = status * 10 + (unsigned)(line.p[i] - '0');
     }
     arena_reset(&h->arena);
-    h->status = status;
-    h->count = h->bytes = 0;
-    h->location = (struct str){NULL, 0};
+    *h = (struct head){.arena = h->arena, .status = status};
     return status >= 100 ? HEAD_MORE : HEAD_WRONG;
 }
 
@@ -56,8 +51,13 @@ static enum head_step head_field(struct head *h, struct str line) {
     http_fields_lower((char *)(uintptr_t)name.p, name.n);
     if (h->location.p == NULL && str_eqz(name, "location"))
         h->location = value;
-    if (http_fields_is_visible(value))
-        h->fields[h->count++] = (struct http_field){name, value};
+    if (!http_fields_is_visible(value))
+        return HEAD_MORE;
+    h->fields =
+        arena_grow(&h->arena, h->fields, h->count, &h->room, HEAD_FIELDS_FIRST, sizeof *h->fields);
+    if (h->fields == NULL)
+        return HEAD_WRONG;
+    h->fields[h->count++] = (struct http_field){name, value};
     return HEAD_MORE;
 }
 

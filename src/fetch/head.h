@@ -20,8 +20,9 @@ enum head_step {
 struct head {
     struct arena arena; /* owns the texts of the fields */
     unsigned status;
-    struct http_field fields[HTTP_FIELDS_MAX]; /* lower-case names; grouped when it is done */
-    size_t count, bytes;
+    struct http_field *fields; /* in the arena; lower-case names; grouped when it is done */
+    size_t count, room;        /* of `fields`, at most HTTP_FIELDS_MAX */
+    size_t bytes;
     bool done;
     struct str location; /* of the first such field, any bytes; p NULL: none */
 };

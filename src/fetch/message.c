@@ -22,8 +22,10 @@ int message_init(struct message *m, const struct http_wire_request *q) {
     if (q->body > MESSAGE_BODY_MAX || !utf8_valid(q->url.p, q->url.n))
         return -EINVAL;
     m->body_want = (size_t)q->body;
+    m->room = q->field_count + MESSAGE_FIELDS_MORE;
     m->method = arena_strdup(&m->arena, q->method);
-    if (m->method == NULL)
+    m->fields = arena_calloc(&m->arena, m->room, sizeof *m->fields);
+    if (m->method == NULL || m->fields == NULL)
         return -ENOMEM;
     for (size_t i = 0; i < q->field_count; i++) {
         struct http_field *f = &m->fields[m->count++];
@@ -131,7 +133,7 @@ static void message_drop_body(struct message *m) {
 /* Sets a field, in the place of an old one. */
 static int message_set(struct message *m, const char *name, struct str value) {
     struct http_field *f = (struct http_field *)http_fields_find(m->fields, m->count, name);
-    if (f == NULL && m->count == MESSAGE_FIELDS_MAX)
+    if (f == NULL && m->count == m->room)
         return -ENOMEM;
     struct str copy = message_copy(m, value);
     if (copy.p == NULL)

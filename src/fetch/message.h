@@ -14,14 +14,14 @@
 #define MESSAGE_HOPS_MAX 10          /* redirects that are followed */
 #define MESSAGE_ARENA_MAX (8u << 20) /* bytes of all fields, those of redirects included */
 #define MESSAGE_BODY_MAX (64u << 20) /* bytes of a body */
-#define MESSAGE_FIELDS_MAX (HTTP_FIELDS_MAX + 4) /* fields: the caller's, and those of redirects */
+#define MESSAGE_FIELDS_MORE 4        /* fields that redirects may add to the caller's */
 
 struct message {
     struct arena arena; /* owns the texts of method and fields */
     const char *method;
     struct http_url url;
-    struct http_field fields[MESSAGE_FIELDS_MAX];
-    size_t count;
+    struct http_field *fields; /* in the arena */
+    size_t count, room;        /* room: the caller's and MESSAGE_FIELDS_MORE */
     bool follow;
     unsigned hops; /* redirects followed */
     struct buf body;

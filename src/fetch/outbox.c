@@ -1,7 +1,10 @@
 #include "fetch/outbox.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/socket.h>
+
+#define OUTBOX_COPY 2047 /* bytes */
 
 static void outbox_put(struct outbox *o, int r) {
     o->failed |= r < 0;
@@ -21,27 +24,44 @@ void outbox_end(struct outbox *o, uint32_t id, const char *reason) {
         o, http_wire_put_end(&o->b, id, &(struct http_wire_end){reason != NULL, str_of(reason)}));
 }
 
-/* Appends to the last frame. False: it has no room. */
-static bool outbox_extend(struct outbox *o, struct str bytes) {
+/* Copies in pieces for which no memmove() takes `rep movsb`. On some processors that is fifteen
+ * times slower where the target lies a few bytes behind the source, modulo 4096. (The compiler
+ * makes an instruction of that kind of a memcpy() whose length it can bound.) */
+static int outbox_copy(struct outbox *o, struct str bytes) {
+    int r = buf_reserve(&o->b, bytes.n);
+    while (r == 0 && bytes.n > 0) {
+        size_t n = MIN(bytes.n, (size_t)OUTBOX_COPY);
+        memmove(o->b.p + o->b.len, bytes.p, n);
+        o->b.len += n;
+        bytes.p += n;
+        bytes.n -= n;
+    }
+    return r;
+}
+
+/* Appends as much to the last frame as it has room for, and says how much that was. */
+static size_t outbox_extend(struct outbox *o, struct str bytes) {
     size_t payload = o->b.len - o->tail - HTTP_WIRE_HEAD;
-    if (payload + bytes.n > HTTP_WIRE_DATA_MAX)
-        return false;
-    o->failed |= buf_put(&o->b, bytes.p, bytes.n) < 0;
-    http_wire_put_head(o->b.p + o->tail, HTTP_WIRE_DATA, o->tail_id, payload + bytes.n);
-    return true;
+    size_t n = MIN(bytes.n, HTTP_WIRE_DATA_MAX - payload);
+    o->failed |= outbox_copy(o, (struct str){bytes.p, n}) < 0;
+    http_wire_put_head(o->b.p + o->tail, HTTP_WIRE_DATA, o->tail_id, payload + n);
+    return n;
 }
 
 void outbox_data(struct outbox *o, uint32_t id, struct str bytes) {
-    while (bytes.n > 0) {
-        struct str part = {bytes.p, MIN(bytes.n, (size_t)HTTP_WIRE_DATA_MAX)};
-        bytes.p += part.n;
-        bytes.n -= part.n;
-        if (o->tail != SIZE_MAX && o->tail_id == id && outbox_extend(o, part))
+    while (bytes.n > 0 && !o->failed) {
+        if (o->tail == SIZE_MAX || o->tail_id != id) {
+            size_t start = o->b.len;
+            outbox_put(o, http_wire_put_bytes(&o->b, HTTP_WIRE_DATA, id, (struct str){NULL, 0}));
+            o->tail = start;
+            o->tail_id = id;
             continue;
-        size_t start = o->b.len;
-        outbox_put(o, http_wire_put_bytes(&o->b, HTTP_WIRE_DATA, id, part));
-        o->tail = start;
-        o->tail_id = id;
+        }
+        size_t n = outbox_extend(o, bytes);
+        bytes.p += n;
+        bytes.n -= n;
+        if (n == 0)
+            o->tail = SIZE_MAX;
     }
     if (outbox_pending(o) >= HTTP_WIRE_DATA_MAX) /* while it is in the cache; faults show later */
         (void)!outbox_flush(o);

@@ -21,14 +21,22 @@ struct transfer *transfer_new(struct transfer_host *h, uint32_t id,
     return NULL;
 }
 
+/* Keeps one handle for the next transfer: a new one is costly. Nothing of a request stays in it. */
+static void transfer_spare(struct transfer_host *h, CURL *easy) {
+    if (h->spare != NULL) {
+        curl_easy_cleanup(easy);
+        return;
+    }
+    curl_easy_reset(easy);
+    h->spare = easy;
+}
+
 static void transfer_stop(struct transfer *t) {
     if (t->easy == NULL)
         return;
     curl_multi_remove_handle(t->host->multi, t->easy);
-    curl_easy_cleanup(t->easy);
-    curl_slist_free_all(t->lines);
-    t->easy = NULL;
-    t->lines = NULL;
+    transfer_spare(t->host, steal_ptr(&t->easy));
+    curl_slist_free_all(steal_ptr(&t->lines));
 }
 
 void transfer_free(struct transfer *t) {
@@ -127,7 +135,8 @@ static CURLcode transfer_set_connection(struct transfer *t) {
     SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
     SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     SET(CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
-    CURLcode c = trust_apply(t->host->trust, t->easy);
+    /* curl copies the certificates for each request, hundreds of KiB */
+    CURLcode c = t->message.url.https ? trust_apply(t->host->trust, t->easy) : CURLE_OK;
     return c != CURLE_OK ? c : route_apply(&t->message.url, t->easy);
 }
 
@@ -167,7 +176,7 @@ static void transfer_send(struct transfer *t) {
     head_fini(&t->head);
     head_init(&t->head);
     t->moving = t->paused = false;
-    t->easy = curl_easy_init();
+    t->easy = t->host->spare != NULL ? steal_ptr(&t->host->spare) : curl_easy_init();
     if (t->easy == NULL || transfer_set(t) != CURLE_OK ||
         curl_multi_add_handle(t->host->multi, t->easy) != CURLM_OK)
         transfer_fail(t);

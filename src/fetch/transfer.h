@@ -22,6 +22,7 @@ struct transfer_host {
     struct outbox *out;
     const struct trust *trust;
     struct list all; /* struct transfer */
+    CURL *spare;     /* a handle that has ended its transfer, and was reset; NULL: none. Owned */
 };
 
 struct transfer {
