@@ -22,7 +22,7 @@
 
 #define HTTP_WIRE_HEAD 12
 #define HTTP_WIRE_PAYLOAD_MAX (1u << 20)
-#define HTTP_WIRE_DATA_MAX (128u << 10) /* bytes of one DATA or BODY */
+#define HTTP_WIRE_DATA_MAX (96u << 10) /* bytes of one DATA or BODY: encoded they fit SENDQ_LARGE */
 #define HTTP_WIRE_READ (256u << 10)     /* bytes read at a time */
 #define HTTP_WIRE_REASON_MAX 4096u      /* bytes of the text of an END */
 #define HTTP_WIRE_ARENA_MAX (1u << 20)  /* of a decoded frame */
