@@ -63,6 +63,7 @@ static const struct {
     {"machine-bulk", machine_bulk, 0},
     {"machine-file-read", machine_file_read, 0},
     {"machine-file-write", machine_file_write, 0},
+    {"machine-request", machine_request, 0},
     {"generate", run_generate, 0},
 };
 

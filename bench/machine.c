@@ -28,8 +28,7 @@
 #define READ_MAX ((size_t)64 * 1024)
 #define PIPE_SIZE (256 * 1024) // more does not stay in the cache
 
-// Two ends of a loopback TCP connection, as a server and its client would have.
-static void tcp_pair(int fd[2]) {
+void machine_tcp_pair(int fd[2]) {
     struct sockaddr_in sin = {.sin_family = AF_INET};
     socklen_t len = sizeof sin;
     int one = 1;
@@ -55,7 +54,7 @@ static void make_pipe(int fd[2]) {
         fail("pipe: %s", strerror(errno));
 }
 
-static pid_t fork_checked(void) {
+pid_t machine_fork(void) {
     pid_t pid = fork();
 
     if (pid < 0)
@@ -164,8 +163,8 @@ static void answer_messages(const char *name, void (*work)(const char *path),
     int fd[2];
     pid_t pid;
 
-    tcp_pair(fd);
-    pid = fork_checked();
+    machine_tcp_pair(fd);
+    pid = machine_fork();
     if (pid == 0) {
         close(fd[0]);
         pin_to(o->server_cpu);
@@ -231,7 +230,7 @@ static int open_terminal(int *slave) {
 }
 
 static pid_t child_cat(int in, int out) {
-    pid_t pid = fork_checked();
+    pid_t pid = machine_fork();
 
     if (pid == 0) {
         dup2(in, 0);
@@ -281,8 +280,8 @@ void machine_echo(const struct measure_options *o) {
     int fd[2];
     pid_t pid;
 
-    tcp_pair(fd);
-    pid = fork_checked();
+    machine_tcp_pair(fd);
+    pid = machine_fork();
     if (pid == 0) {
         close(fd[0]);
         pin_to(o->server_cpu);
@@ -346,7 +345,7 @@ static void bulk_relay(int sock, uint64_t bytes) {
     make_pipe(fd);
     if (fcntl(fd[0], F_SETPIPE_SZ, PIPE_SIZE) < 0)
         fail("F_SETPIPE_SZ: %s", strerror(errno));
-    pid = fork_checked();
+    pid = machine_fork();
     if (pid == 0) {
         dup2(fd[1], 1);
         generate(bytes);
@@ -396,8 +395,8 @@ static void receive_from(void (*source)(int sock, const struct measure_options *
     pid_t pid;
     ssize_t n;
 
-    tcp_pair(fd);
-    pid = fork_checked();
+    machine_tcp_pair(fd);
+    pid = machine_fork();
     if (pid == 0) {
         close(fd[0]);
         source(fd[1], o);
@@ -496,8 +495,8 @@ void machine_file_write(const struct measure_options *o) {
 
     if (o->path == NULL || data == NULL)
         fail("machine-file-write needs --path and memory");
-    tcp_pair(fd);
-    pid = fork_checked();
+    machine_tcp_pair(fd);
+    pid = machine_fork();
     if (pid == 0) {
         close(fd[0]);
         write_relay(fd[1], len, o);

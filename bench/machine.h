@@ -27,3 +27,16 @@ void machine_file_read(const struct measure_options *o);
 // As much as base64 of `bytes` has, received over a loopback connection; `bytes` of it written to
 // the new file `path`, `count` times. Nothing is decoded.
 void machine_file_write(const struct measure_options *o);
+
+// GET of the URL `path`, of 127.0.0.1 and small, for a client that asks over a loopback connection:
+// one relay takes its message, another one behind a socket pair asks the origin. As many processes
+// and messages as http/request has; no HTTP, JSON or Base64 is read or written.
+void machine_request(const struct measure_options *o);
+
+// -- for the others of this kind --
+
+// Two ends of a loopback TCP connection, as a server and its client would have.
+void machine_tcp_pair(int fd[2]);
+
+// fork(); ends the driver if it fails.
+pid_t machine_fork(void);

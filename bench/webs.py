@@ -125,11 +125,13 @@ def run(bench):
 
 def small(bench, servers, url):
     spent, calls, taken = {}, {}, []
+    how = {"count": 5000, "warmup": 50, "millis": 1000 if bench.quick else 3000,
+           "path": url + "/small"}
     for turn in bench.rounds(4, 2):
+        taken.append((turn, "machine", bench.drive("machine-request", **how)))
         for server in servers:
             before = cpu(family(server.pid))
-            done = bench.drive("request", server, count=5000, warmup=50,
-                               millis=1000 if bench.quick else 3000, path=url + "/small")
+            done = bench.drive("request", server, **how)
             taken.append((turn, server.name, done))
             spent[server.name] = spent.get(server.name, 0) + cpu(family(server.pid)) - before
             calls[server.name] = calls.get(server.name, 0) + len(done["samples"]) + 50
