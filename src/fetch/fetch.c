@@ -53,9 +53,11 @@ static int fetch_frame(struct fetch *f, const struct http_wire_frame *frame) {
         if (t != NULL)
             transfer_free(t);
         return 0;
+    case HTTP_WIRE_TAKEN: return outbox_taken(&f->out, frame->payload);
     case HTTP_WIRE_HELLO:
     case HTTP_WIRE_HEADERS:
     case HTTP_WIRE_DATA:
+    case HTTP_WIRE_SLOT:
     case HTTP_WIRE_END: break;
     }
     return -EPROTO;
@@ -123,14 +125,15 @@ static int fetch_shrink_stacks(void) {
     return -r;
 }
 
-int fetch_run(int sock) {
+int fetch_run(int sock, int slots) {
     struct fetch f = {.sock = sock, .out = OUTBOX_INIT(sock)};
     const char *paths[2] = {NULL, NULL};
     http_wire_init(&f.in);
     list_init(&f.transfers.all);
     f.transfers.out = &f.out;
     f.transfers.trust = &f.trust;
-    if (fetch_shrink_stacks() < 0 || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+    if (http_slots_map(&f.out.slots, slots) < 0 || fetch_shrink_stacks() < 0 ||
+        curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return 1;
     trust_init(&f.trust);
     f.transfers.multi = curl_multi_init();

@@ -9,7 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MAIN_SOCKET 3 /* the server hands it over */
+#define MAIN_SOCKET 3 /* the server hands them over */
+#define MAIN_SLOTS 4
 
 static int main_about(void) {
     puts("exec-server-http " EXEC_SERVER_VERSION);
@@ -29,5 +30,5 @@ int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     prctl(PR_SET_NAME, "exec-http", 0, 0, 0);
-    return fetch_run(MAIN_SOCKET);
+    return fetch_run(MAIN_SOCKET, MAIN_SLOTS);
 }

@@ -14,7 +14,7 @@
 
 #include "base/list.h"
 
-#define TRANSFER_READ (128l << 10) /* bytes that curl reads at a time */
+#define TRANSFER_READ (96l << 10) /* bytes that curl reads at a time */
 
 /* What the transfers of the program share. */
 struct transfer_host {

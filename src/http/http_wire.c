@@ -135,6 +135,12 @@ int http_wire_put_bytes(struct buf *b, enum http_wire_type type, uint32_t id, st
     return wire_end(&w);
 }
 
+int http_wire_put_count(struct buf *b, enum http_wire_type type, uint32_t id, size_t n) {
+    struct codec_writer w = wire_begin(b, type, id);
+    codec_put_u32(&w, n);
+    return wire_end(&w);
+}
+
 /* -- decoding -- */
 
 static const struct http_field *wire_get_fields(struct codec_reader *r, size_t *count) {
@@ -180,5 +186,12 @@ int http_wire_get_end(struct str payload, struct http_wire_end *e) {
     e->failed = codec_get_u8(&r, 1) != 0;
     e->reason = codec_get_block(&r, HTTP_WIRE_REASON_MAX);
     r.bad |= e->reason.n > 0 && !utf8_valid(e->reason.p, e->reason.n);
+    return codec_get_end(&r);
+}
+
+int http_wire_get_count(struct str payload, uint32_t max, size_t *n) {
+    struct codec_reader r = CODEC_READER(payload, HTTP_WIRE_PAYLOAD_MAX, NULL);
+    *n = codec_get_u32(&r, max);
+    r.bad |= *n == 0;
     return codec_get_end(&r);
 }

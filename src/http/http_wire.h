@@ -6,7 +6,8 @@
  *        <──────────── HELLO ───────────      once: its version
  *        ── REQUEST, then BODY… ───────>
  *        <──────────── HEAD ────────────      unless the request fails before
- *        <──────────── DATA… ───────────
+ *        <──────── DATA, SLOT… ─────────      pieces of the body (SLOT: http_slots.h)
+ *        ── TAKEN ─────────────────────>      slots that were read
  *        <──────────── END ─────────────      unless it was cancelled
  *        ── CANCEL ────────────────────>
  *
@@ -23,9 +24,9 @@
 #define HTTP_WIRE_HEAD 12
 #define HTTP_WIRE_PAYLOAD_MAX (1u << 20)
 #define HTTP_WIRE_DATA_MAX (96u << 10) /* bytes of one DATA or BODY: encoded they fit SENDQ_LARGE */
-#define HTTP_WIRE_READ (256u << 10)     /* bytes read at a time */
-#define HTTP_WIRE_REASON_MAX 4096u      /* bytes of the text of an END */
-#define HTTP_WIRE_ARENA_MAX (1u << 20)  /* of a decoded frame */
+#define HTTP_WIRE_READ (256u << 10)    /* bytes read at a time */
+#define HTTP_WIRE_REASON_MAX 4096u     /* bytes of the text of an END */
+#define HTTP_WIRE_ARENA_MAX (1u << 20) /* of a decoded frame */
 
 enum http_wire_type {
     HTTP_WIRE_HELLO = 1,
@@ -35,8 +36,10 @@ enum http_wire_type {
     HTTP_WIRE_HEADERS,
     HTTP_WIRE_DATA,
     HTTP_WIRE_END,
+    HTTP_WIRE_SLOT,
+    HTTP_WIRE_TAKEN,
 };
-#define HTTP_WIRE_TYPE_MAX HTTP_WIRE_END
+#define HTTP_WIRE_TYPE_MAX HTTP_WIRE_TAKEN
 
 struct http_wire_frame {
     enum http_wire_type type;
@@ -94,6 +97,8 @@ MUST_CHECK int http_wire_put_headers(struct buf *b, uint32_t id, const struct ht
 MUST_CHECK int http_wire_put_end(struct buf *b, uint32_t id, const struct http_wire_end *e);
 MUST_CHECK int http_wire_put_bytes(struct buf *b, enum http_wire_type type, uint32_t id,
                                    struct str bytes); /* BODY, CANCEL, DATA */
+MUST_CHECK int http_wire_put_count(struct buf *b, enum http_wire_type type, uint32_t id,
+                                   size_t n); /* SLOT: bytes, TAKEN: slots */
 
 /* Writes the head of a frame, HTTP_WIRE_HEAD bytes. */
 void http_wire_put_head(char *dst, enum http_wire_type type, uint32_t id, size_t payload);
@@ -106,3 +111,4 @@ MUST_CHECK int http_wire_get_request(struct str payload, struct arena *a,
 MUST_CHECK int http_wire_get_headers(struct str payload, struct arena *a,
                                      struct http_wire_headers *h);
 MUST_CHECK int http_wire_get_end(struct str payload, struct http_wire_end *e);
+MUST_CHECK int http_wire_get_count(struct str payload, uint32_t max, size_t *n); /* 1 to max */

@@ -78,7 +78,9 @@ int web_conn_frame(struct web_conn *c, const struct http_wire_frame *f) {
     case HTTP_WIRE_HELLO:
     case HTTP_WIRE_REQUEST:
     case HTTP_WIRE_BODY:
-    case HTTP_WIRE_CANCEL: break;
+    case HTTP_WIRE_CANCEL:
+    case HTTP_WIRE_SLOT:
+    case HTTP_WIRE_TAKEN: break;
     }
     return -EPROTO;
 }

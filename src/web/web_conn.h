@@ -3,8 +3,8 @@
  * The HTTP requests of a connection. All of them end with it.
  *
  * Slow client rule. While CONN_OUT_HIGH bytes wait for the client, the server does not read from
- * the HTTP program. The socket fills up, then the program's outbox; then its transfers pause, and
- * the peers' sockets fill up. Other connections have other programs.
+ * the HTTP program. The shared slots fill up, or the socket and the program's outbox; then its
+ * transfers pause, and the peers' sockets fill up. Other connections have other programs.
  */
 
 #include "http/http_wire.h"

@@ -9,14 +9,13 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#define PROGRAM_SOCKET (1 << 20) /* bytes on their way from the program */
-
 /* -- life -- */
 
 static void program_free(struct web_program *p) {
     loop_timer_del(p->host->loop, &p->idle);
     loop_task_del(&p->read_task);
     http_wire_fini(&p->in);
+    http_slots_fini(&p->slots);
     sendq_fini(&p->out);
     free(p);
 }
@@ -85,10 +84,29 @@ static int program_greet(struct web_program *p, const struct http_wire_frame *f)
     return str_eqz(version, EXEC_SERVER_VERSION) ? 0 : -ESTALE;
 }
 
+/* The next slot is like a DATA frame. */
+static int program_slot(struct web_program *p, const struct http_wire_frame *f) {
+    char told[HTTP_WIRE_HEAD + sizeof(uint32_t)];
+    const uint32_t n = HTTP_SLOTS_TELL;
+    struct http_wire_frame data = {HTTP_WIRE_DATA, f->id, {http_slots_at(&p->slots), 0}};
+    if (http_wire_get_count(f->payload, HTTP_SLOTS_EACH, &data.payload.n) < 0)
+        return -EPROTO;
+    int r = web_conn_frame(p->conn, &data);
+    http_slots_pass(&p->slots);
+    if (p->conn == NULL || r < 0 || p->slots.used < HTTP_SLOTS_TELL)
+        return r;
+    p->slots.used = 0;
+    http_wire_put_head(told, HTTP_WIRE_TAKEN, 0, sizeof n);
+    memcpy(told + HTTP_WIRE_HEAD, &n, sizeof n);
+    return web_program_send(p, (struct str){told, sizeof told});
+}
+
 static int program_frame(struct web_program *p, const struct http_wire_frame *f) {
     if (f->type == HTTP_WIRE_HELLO)
         return program_greet(p, f);
-    return p->greeted ? web_conn_frame(p->conn, f) : -EPROTO;
+    if (!p->greeted)
+        return -EPROTO;
+    return f->type == HTTP_WIRE_SLOT ? program_slot(p, f) : web_conn_frame(p->conn, f);
 }
 
 /* Handles what was read, until the connection is slow. */
@@ -208,11 +226,11 @@ static bool program_make_room(struct web_host *h) {
     return false;
 }
 
-/* Starts the process with its end of the socket as descriptor 3. 0 or -errno. */
-static int program_start(struct web_program *p, int theirs) {
+/* Starts the process with its end of the socket as descriptor 3, the slots as 4. 0 or -errno. */
+static int program_start(struct web_program *p, int theirs, int slots) {
     static char name[] = WEB_PROGRAM, *argv[] = {name, NULL};
     struct child_launch launch = {
-        .program = p->host->program, .handed = {theirs, -1, -1, -1}, .channel = -1};
+        .program = p->host->program, .handed = {theirs, slots, -1, -1, -1, -1}, .channel = -1};
     struct child_spec spec = {.program = name,
                               .argv = argv,
                               .envp = p->host->env,
@@ -231,14 +249,15 @@ static int program_begin(struct web_program *p) {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return -errno;
     _cleanup_close_ int theirs = pair[1];
-    const int room = PROGRAM_SOCKET;
-    (void)!setsockopt(theirs, SOL_SOCKET, SO_SNDBUF, &room, sizeof room); /* as far as it may */
+    _cleanup_close_ int slots = http_slots_make(&p->slots);
+    if (slots < 0)
+        return slots;
     p->io.fd = pair[0];
     int r = fcntl(p->io.fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
     if (r == 0)
         r = loop_io_add(p->host->loop, &p->io, EPOLLIN);
     if (r == 0)
-        r = program_start(p, theirs);
+        r = program_start(p, theirs, slots);
     return r;
 }
 

@@ -4,6 +4,7 @@
  * itself, when the connection ends, when it was idle for WEB_IDLE_MS, or to make room.
  */
 
+#include "http/http_slots.h"
 #include "http/http_wire.h"
 #include "net/sendq.h"
 #include "proc/child.h"
@@ -19,6 +20,7 @@ struct web_program {
     bool greeted;      /* it is of our version */
     struct loop_io io; /* fd -1: closed */
     struct http_wire_reader in;
+    struct http_slots slots;
     struct sendq out; /* at most the bodies of WEB_BODIES_MAX, and their heads */
     struct loop_timer idle;
     struct loop_task read_task; /* queued: frames were read and not handled */

@@ -394,11 +394,16 @@ def test_programs_that_are_none(fleet, tmp_path, made, text):
 
 # A program that was taken over: what it sends is not believed.
 
-HELLO, REQUEST, HEAD, DATA, END = 1, 2, 5, 6, 7
+HELLO, REQUEST, HEAD, DATA, END, SLOT, TAKEN = 1, 2, 5, 6, 7, 8, 9
+DATA_MAX = 96 << 10
 
 
 def frame(kind, ident, payload=b""):
     return struct.pack("=III", len(payload), ident, kind) + payload
+
+
+def slot(size, ident=1):
+    return frame(SLOT, ident, struct.pack("=I", size))
 
 
 def block(data):
@@ -413,7 +418,7 @@ def head(status=200, *fields):
 GOOD = b"\0" + block(b"")
 HEADED = frame(HEAD, 1, head())
 WRONG = {
-    "an unknown kind": frame(9, 1),
+    "an unknown kind": frame(10, 1),
     "a kind of the server": frame(REQUEST, 1),
     "a length without end": struct.pack("=III", 0xffffffff, 1, DATA),
     "an id that was never given": frame(HEAD, 7, head()),
@@ -428,7 +433,13 @@ WRONG = {
     "more fields than bytes": frame(HEAD, 1, struct.pack("=II", 200, 1024)),
     "bytes behind a head": frame(HEAD, 1, head() + b"x"),
     "no data": HEADED + frame(DATA, 1),
-    "too much data": HEADED + frame(DATA, 1, bytes((128 << 10) + 1)),
+    "too much data": HEADED + frame(DATA, 1, bytes(DATA_MAX + 1)),
+    "a slot before the head": slot(1),
+    "an empty slot": HEADED + slot(0),
+    "more than a slot holds": HEADED + slot(DATA_MAX + 1),
+    "a slot without a length": HEADED + frame(SLOT, 1),
+    "a slot of many lengths": HEADED + frame(SLOT, 1, bytes([1] * 8)),
+    "slots taken": frame(TAKEN, 1, struct.pack("=I", 1)),
     "a reason that is no text": frame(END, 1, b"\1" + block(b"\xff")),
     "an end that is neither": frame(END, 1, b"\2" + block(b"")),
 }
@@ -456,7 +467,7 @@ def test_what_a_program_must_not_send(fleet, tmp_path, wrong):
 
 def test_data_after_the_end_is_not_believed(fleet, tmp_path):
     """An answer that waits for another one to be sent is complete."""
-    frames = b"".join(frame(HEAD, i, head()) + frame(DATA, i, bytes(128 << 10)) * 64 +
+    frames = b"".join(frame(HEAD, i, head()) + frame(DATA, i, bytes(DATA_MAX)) * 80 +
                       frame(END, i, GOOD) for i in (1, 2)) + frame(DATA, 2, b"more")
     program = hostile(tmp_path, b"")
     os.unlink(program + ".frames")
@@ -466,7 +477,24 @@ def test_data_after_the_end_is_not_believed(fleet, tmp_path):
     client.barrier()
     Thread(target=Path(program + ".frames").write_bytes, args=[frames], daemon=True).start()
     bodies = [body_of(client.result(a)) for a in asked]
-    assert [len(b) for b in bodies] == [8 * MIB] * 2
+    assert [len(b) for b in bodies] == [80 * DATA_MAX] * 2
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_shared_memory_that_changes_while_it_is_read(fleet, tmp_path, streamed):
+    """What arrives is Base64 of the length that was announced, and the server is well."""
+    frames = HEADED + slot(DATA_MAX) * 100 + slot(1) + slot(5) + frame(END, 1, GOOD)
+    program = hostile(tmp_path, frames)
+    Path(program + ".scribble").touch()
+    client = fleet.start("--http-program", program).client()
+    if streamed:
+        _, made = stream(client, "http://127.0.0.1:1/")
+        body, error = made.finish()
+        assert error is None
+    else:
+        body = body_of(client.call("http/request", params("http://127.0.0.1:1/")))
+    assert len(body) == 100 * DATA_MAX + 6
+    client.sync()
 
 
 def test_a_program_of_another_version(fleet, tmp_path):

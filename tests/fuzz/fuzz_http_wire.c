@@ -36,6 +36,7 @@ static void check_frame(const struct http_wire_frame *f) {
     struct http_wire_headers h;
     struct http_wire_end e;
     struct str version;
+    size_t count;
     REQUIRE(f->payload.n <= HTTP_WIRE_PAYLOAD_MAX);
     if (http_wire_get_request(f->payload, &a, &q) == 0) {
         check_fields(q.fields, q.field_count, false);
@@ -54,6 +55,12 @@ static void check_frame(const struct http_wire_frame *f) {
     if (http_wire_get_end(f->payload, &e) == 0) {
         REQUIRE(e.reason.n <= HTTP_WIRE_REASON_MAX && utf8_valid(e.reason.p, e.reason.n));
         REQUIRE(http_wire_put_end(&b, f->id, &e) == 0);
+        check_round(f->payload, &b);
+    }
+    b.len = 0;
+    if (http_wire_get_count(f->payload, HTTP_WIRE_DATA_MAX, &count) == 0) {
+        REQUIRE(count > 0 && count <= HTTP_WIRE_DATA_MAX);
+        REQUIRE(http_wire_put_count(&b, f->type, f->id, count) == 0);
         check_round(f->payload, &b);
     }
     if (http_wire_get_hello(f->payload, &version) == 0)
