@@ -222,10 +222,8 @@ struct process *process_new(struct session *s, struct str id) {
 
 int process_start(struct process *p, const struct child_spec *spec) {
     int r = proc_start(&p->proc, spec);
-    if (r < 0) {
-        process_free(p);
+    if (r < 0)
         return r;
-    }
     p->confined = spec->launch != NULL;
     p->placeholders = spec->launch != NULL ? spec->launch->placeholders : NULL;
     return 0;

@@ -65,7 +65,7 @@ struct process *process_new(struct session *s, struct str id);
 
 /*
  * Starts its command. On success the process answers `start_call` later, and owns the channel and
- * the placeholders of a launch. On failure the process is freed.
+ * the placeholders of a launch. On failure the caller frees the process.
  */
 MUST_CHECK int process_start(struct process *p, const struct child_spec *spec);
 

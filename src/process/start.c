@@ -516,10 +516,8 @@ int start_launch(struct process *j, struct start *s, struct err *e) {
         if (r < 0)
             r = err_os(e, ERR_INTERNAL, -r);
     }
-    if (r < 0) {
-        process_free(j);
+    if (r < 0)
         return r;
-    }
     r = process_start(j, &s->spec);
     if (r < 0)
         return start_spawn_error(tty, -r, e);
@@ -547,8 +545,10 @@ static int start_process(struct rpc_call *c, struct start_params *p, struct star
     if (start_snapshot_take(j, p, s))
         return 0;
     r = start_launch(j, s, e);
-    if (r < 0)
+    if (r < 0) {
+        process_free(j);
         rpc_forget(call);
+    }
     return r;
 }
 

@@ -20,8 +20,8 @@ struct start {
 void start_fini(struct start *s);
 
 /*
- * Confines the command of a listed process and starts it. 0; or -errno with e set, and the process
- * is gone.
+ * Confines the command of a listed process and starts it. 0; or -errno with e set, and the caller
+ * frees the process.
  */
 MUST_CHECK int start_launch(struct process *j, struct start *s, struct err *e);
 

@@ -150,24 +150,27 @@ static void start_wait_drop(struct snapshot_wait *x) {
     free(w);
 }
 
-/* Answers a start that failed after its request was put aside. */
-static void snapshot_refuse(struct rpc_call *c, const struct err *e) {
+/* Answers a start that failed after its request was put aside: like one whose exec failed. */
+static void snapshot_refuse(struct process *j, const struct err *e) {
+    struct rpc_call *c = steal_ptr(&j->start_call);
+    events_failed(j, err_msg(e));
     if (c->peer == NULL)
         rpc_forget(c);
     else
         rpc_fail(c, e);
+    notify_failed(j, err_msg(e));
+    process_free(j);
 }
 
 static void start_wait_ready(struct snapshot_wait *x, struct snapshot *snapshot) {
     struct start_wait *w = container_of(x, struct start_wait, wait);
     struct process *j = w->process;
-    struct rpc_call *call = j->start_call;
     _cleanup_err_ struct err e = ERR_INIT;
     j->waiting = NULL;
     if (snapshot != NULL)
         snapshot_use(j, &w->start, snapshot, w->own);
     if (start_launch(j, &w->start, &e) < 0)
-        snapshot_refuse(call, &e);
+        snapshot_refuse(j, &e);
     start_wait_drop(x);
 }
 

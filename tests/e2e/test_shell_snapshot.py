@@ -1,6 +1,8 @@
 """Shell snapshots: how often startup files run, and what becomes of captures that fail or hang."""
 
+import json
 import os
+import resource
 
 import pytest
 
@@ -159,6 +161,36 @@ def test_terminate_ends_the_wait(fleet, home):
     # The id is free, and the next start of the key waits for the same capture.
     assert client.run("echo ok", processId=params["processId"]).output() == b"ok\n"
     client.close()
+
+
+def test_a_start_that_fails_after_its_wait(fleet, home, tmp_path):
+    """The client is told as for any other start whose exec fails, and so is the operator."""
+    log = tmp_path / "audit"
+    server = fleet.start("--concurrent-requests", "4", "--audit-log", str(log))
+    os.mkfifo(home.path / "gate")
+    home.profile('read line < "$HOME/gate"\n')
+    client = server.client(notifications=["process/failed"])
+    params = client.start_params(["/bin/bash", "-lc", "echo"], **home.options())
+    ident = client.send("process/start", params)
+    until(lambda: home.runs == 1, "the profile")
+    limits = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
+    used = set(map(int, os.listdir(f"/proc/{server.pid}/fd")))
+    full = min(set(range(len(used) + 1)) - used)
+    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (full, limits[1]))
+    with open(home.path / "gate", "w", encoding="ascii") as gate:
+        gate.write("open\n")
+    why = "No file descriptors available (os error 24)"
+    assert client.answer(ident)["error"] == {"code": -32603, "message": why}
+    resource.prlimit(server.pid, resource.RLIMIT_NOFILE, limits)
+    client.sync()
+    assert [m for m in client.other if m["method"] == "process/failed"] == [{
+        "method": "process/failed", "params": {"processId": params["processId"], "message": why}}]
+    assert home.run(client, "echo ok", processId=params["processId"]) == b"ok\n"  # the id is free
+    client.close()
+    server.stop()
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    failed, = [line for line in lines if line["event"] == "failed"]
+    assert failed["argv"] == ["/bin/bash", "-lc", "echo"] and failed["reason"] == why
 
 
 def test_resume_in_the_middle(server, home):
