@@ -27,6 +27,7 @@ static const struct {
     int needs_server;
 } MEASURES[] = {
     {"start", measure_start, 1},
+    {"login", measure_login, 1},
     {"echo", measure_echo, 1},
     {"bulk", measure_bulk, 1},
     {"status", measure_status, 1},

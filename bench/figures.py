@@ -41,6 +41,8 @@ FIGURES = {
     "start_p50": Figure("/bin/true, start to closed, p50", "us", times=15),
     "start_p99": Figure("/bin/true, start to closed, p99", "us"),
     "start_cpu": Figure("  server CPU per command", "us"),
+    "login_first": Figure("first command of a login shell of 500 ms, p50", "ms"),
+    "login_next": Figure("  the next one, with its shellSnapshot, p50", "ms", limit=50),
     "echo_pipe_p50": Figure("one byte through a pipe, p50", "us", times=100),
     "echo_pipe_p99": Figure("one byte through a pipe, p99", "us"),
     "echo_pipe_cpu": Figure("  server CPU per byte", "us"),
@@ -277,6 +279,17 @@ class Bench:
         with running(self.candidates) as servers:
             self.latency("start", servers, "machine-spawn", self.rounds(4, 2), "start",
                          count=500, millis=1000 if self.quick else 4000)
+
+    def login(self):
+        """A tenth of what the startup files take is left for every command but the first."""
+        home = self.files.login(0.5)
+        with running(self.candidates) as servers:
+            for _ in self.rounds(3, 2):
+                for server in servers:
+                    taken = self.drive("login", server, count=3, path=home)["samples"]
+                    for name, values in (("first", taken[::2]), ("next", taken[1::2])):
+                        self.results.add(f"login_{name}", server.name,
+                                         percentile(values, 0.50) / 1e6)
 
     def echo(self, prefix, **options):
         with running(self.candidates) as servers:
@@ -525,6 +538,7 @@ class Bench:
 # Group name on the command line, and the figures that it gives.
 GROUPS = {
     "start": ("start_p50", "start_p99", "start_cpu"),
+    "login": ("login_first", "login_next"),
     "echo_pipe": ("echo_pipe_p50", "echo_pipe_p99", "echo_pipe_cpu"),
     "echo_pty": ("echo_pty_p50", "echo_pty_p99", "echo_pty_cpu"),
     "pipe": ("pipe_rate", "pipe_cpu"),

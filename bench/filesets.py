@@ -55,6 +55,14 @@ class FileSet:
         os.makedirs(os.path.join(top, "secret"), exist_ok=True)
         return top
 
+    def login(self, seconds):
+        """A home whose login shells take so long."""
+        home = self.path("home")
+        os.makedirs(home, exist_ok=True)
+        with open(os.path.join(home, ".bash_profile"), "w", encoding="ascii") as f:
+            f.write(f"sleep {seconds}\n")
+        return home
+
     def tree(self):
         top = self.path("tree")
         if not os.path.exists(top):

@@ -52,6 +52,42 @@ void measure_start(const struct measure_options *o) {
     rpc_close(&r);
 }
 
+static uint64_t run_login(struct rpc *r, uint64_t proc, const char *home) {
+    static const char *const argv[] = {"/bin/bash", "-lc", "true", NULL};
+    struct launch l = {.proc = proc,
+                       .argv = argv,
+                       .home = home,
+                       .more = ",\"shellSnapshot\":{\"scopeId\":\"bench\",\"shell\":"
+                               "{\"name\":\"bash\",\"path\":\"/bin/bash\"}}"};
+    struct tally t = {0};
+    uint64_t begin = now_ns(), id = rpc_start(r, &l);
+
+    rpc_flush(r);
+    rpc_drain(r, proc, id, &t);
+    if (t.exit_code != 0 || t.bytes != 0)
+        fail("the login shell ended with %lld", (long long)t.exit_code);
+    return now_ns() - begin;
+}
+
+void measure_login(const struct measure_options *o) {
+    struct samples s;
+    struct rpc r;
+
+    if (o->path == NULL)
+        fail("login needs --path");
+    samples_init(&s, 2 * o->count);
+    for (size_t i = 0; i < o->count; i++) {
+        rpc_open(&r, o->port);
+        for (uint64_t proc = 1; proc <= 2; proc++)
+            samples_add(&s, run_login(&r, proc, o->path));
+        rpc_close(&r);
+    }
+    result_begin("login");
+    result_samples(&s);
+    result_end();
+    samples_free(&s);
+}
+
 static uint64_t echo_byte(struct rpc *r, uint64_t n, const void *arg) {
     char byte = (char)('a' + n % 26);
     uint64_t begin = now_ns(), took = 0;

@@ -29,6 +29,10 @@ struct measure_options {
 // `/bin/true` from process/start until process/closed, one at a time; `sandbox` and `cwd` count.
 void measure_start(const struct measure_options *o);
 
+// `true` by a login shell of the home directory `path`, from its snapshot: in each of `count` new
+// sessions the first command, which makes the snapshot, and the next one. Samples in turn.
+void measure_login(const struct measure_options *o);
+
 // One byte through `cat` and back, one at a time.
 void measure_echo(const struct measure_options *o);
 

@@ -204,12 +204,14 @@ uint64_t rpc_start(struct rpc *r, const struct launch *l) {
         used += (size_t)snprintf(params + used, sizeof params - used, "%s\"%s\"", i == 0 ? "" : ",",
                                  l->argv[i]);
     }
-    used += (size_t)snprintf(params + used, sizeof params - used,
-                             "],\"cwd\":\"%s\",\"env\":{\"PATH\":\"/usr/bin:/bin\"},\"tty\":%s,"
-                             "\"pipeStdin\":%s,\"arg0\":null,\"sandbox\":%s}",
-                             l->cwd == NULL ? "file:///" : l->cwd, l->tty ? "true" : "false",
-                             l->pipe_stdin ? "true" : "false",
-                             l->sandbox == NULL ? "null" : l->sandbox);
+    used += (size_t)snprintf(
+        params + used, sizeof params - used,
+        "],\"cwd\":\"%s\",\"env\":{\"PATH\":\"/usr/bin:/bin\"%s%s%s},"
+        "\"tty\":%s,\"pipeStdin\":%s,\"arg0\":null,\"sandbox\":%s%s}",
+        l->cwd == NULL ? "file:///" : l->cwd, l->home == NULL ? "" : ",\"HOME\":\"",
+        l->home == NULL ? "" : l->home, l->home == NULL ? "" : "\"", l->tty ? "true" : "false",
+        l->pipe_stdin ? "true" : "false", l->sandbox == NULL ? "null" : l->sandbox,
+        l->more == NULL ? "" : l->more);
     if (used >= sizeof params)
         fail("the sandbox object is too long");
     return rpc_request(r, "process/start", params);

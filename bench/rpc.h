@@ -62,9 +62,11 @@ struct launch {
     bool pipe_stdin;
     const char *cwd;     // URI; NULL: the root
     const char *sandbox; // JSON object, or NULL
+    const char *home;    // HOME; NULL: there is none
+    const char *more;    // further members as JSON, each with a comma before it; NULL: none
 };
 
-// Queues process/start with a PATH and nothing else in the environment.
+// Queues process/start with a PATH in the environment, and nothing else but `home`.
 uint64_t rpc_start(struct rpc *r, const struct launch *l);
 
 // Queues process/write of one byte.
