@@ -4,9 +4,9 @@
 #include "environment/capability_roots.h"
 #include "environment/discover_source.h"
 #include "environment/envconf.h"
+#include "environment/manifest.h"
 #include "environment/skill.h"
 #include "files/fs_params.h"
-#include "json/json.h"
 #include "json/jsonw.h"
 #include "process/params.h"
 #include "process/sandbox_members.h"
@@ -84,46 +84,10 @@ static int answer_admit(struct answer *w, struct buf *list, struct str entry, si
     return r;
 }
 
-/* -- manifests -- */
-
-/* What a manifest says of its plugin. Texts are in the arena; p NULL: nothing. */
-struct manifest {
-    struct str name, display;
-};
-
-/* A member that is a text, or missing; `null` may stand for that. False: it is another thing. */
-static bool manifest_text(struct arena *a, const struct json_node *object, const char *key,
-                          bool nullable, struct str *out) {
-    const struct json_node *v = json_get(object, key);
-    *out = (struct str){NULL, 0};
-    if (v == NULL || (nullable && v->type == JSON_NULL))
-        return true;
-    if (v->type != JSON_STRING)
-        return false;
-    struct str s = json_str(v);
-    *out = (struct str){arena_strdup(a, s), s.n};
-    return true;
-}
-
-/* Reads a manifest; the interface only with `whole`. False: it is faulty. */
-static bool manifest_read(struct arena *a, struct str text, bool whole, struct manifest *m) {
-    _cleanup_err_ struct err e = ERR_INIT;
-    struct json_doc doc;
-    json_doc_init(&doc, DISCOVER_FILE_MAX, discover_seed());
-    bool ok = json_parse(&doc, text.p, text.n, &e) == 0 && json_root(&doc)->type == JSON_OBJECT;
-    *m = (struct manifest){{NULL, 0}, {NULL, 0}};
-    if (ok)
-        ok = manifest_text(a, json_root(&doc), "name", false, &m->name);
-    const struct json_node *interface = ok && whole ? json_get(json_root(&doc), "interface") : NULL;
-    if (interface != NULL && interface->type != JSON_NULL)
-        ok = interface->type == JSON_OBJECT &&
-             manifest_text(a, interface, "displayName", true, &m->display);
-    json_doc_fini(&doc);
-    return ok;
-}
+/* -- names -- */
 
 /* The directory of a file's directory, as a URI. */
-static struct str manifest_root(struct str uri) {
+static struct str view_root(struct str uri) {
     for (int i = 0; i < 2; i++) {
         const char *slash = memrchr(uri.p, '/', uri.n);
         uri.n = slash != NULL ? (size_t)(slash - uri.p) : 0;
@@ -132,7 +96,7 @@ static struct str manifest_root(struct str uri) {
 }
 
 /* The last component of a URI, decoded. p NULL: it has none, or no memory. */
-static struct str manifest_basename(struct arena *a, struct str uri) {
+static struct str view_basename(struct arena *a, struct str uri) {
     _cleanup_free_ char *native = NULL;
     _cleanup_err_ struct err e = ERR_INIT;
     if (uri_to_path(uri, &native, &e) < 0)
@@ -166,11 +130,11 @@ static int view_spaces(struct view *v) {
         return -ENOMEM;
     for (size_t i = 0; i < d->namespace_count; i++) {
         struct manifest m;
-        struct str root = manifest_root(d->namespaces[i].uri);
+        struct str root = view_root(d->namespaces[i].uri);
         if (!manifest_read(v->arena, d->namespaces[i].text, false, &m))
             continue;
         if (skill_trim(m.name).n == 0)
-            m.name = manifest_basename(v->arena, root);
+            m.name = view_basename(v->arena, root);
         if (m.name.p != NULL)
             v->spaces[v->space_count++] = (struct space){root, m.name};
     }
@@ -249,7 +213,7 @@ static int view_skill(struct view *v, const struct discover_skill *skill, struct
     struct str uri = skill->instructions.uri, dir = uri;
     const char *slash = memrchr(uri.p, '/', uri.n);
     dir.n = slash != NULL ? (size_t)(slash - uri.p) : 0;
-    struct str fallback = skill_one_line(&a, manifest_basename(&a, dir));
+    struct str fallback = skill_one_line(&a, view_basename(&a, dir));
     if (fallback.n == 0)
         fallback = STR_LIT("skill");
     struct str name = {NULL, 0};
@@ -280,14 +244,15 @@ static int view_skills(struct view *v, struct answer *w) {
     return r;
 }
 
-static int view_put_files(struct buf *b, const struct discovery *d) {
+static int view_put_files(struct buf *b, const struct discovery *d, struct str own_mcp) {
+    const struct discover_file own = {d->manifest.uri, own_mcp};
     int r = buf_putz(b, ",\"files\":{\"manifest\":");
     if (r == 0)
         r = capability_roots_put_file(b, &d->manifest);
     if (r == 0)
         r = buf_putz(b, ",\"mcpConfig\":");
     if (r == 0)
-        r = capability_roots_put_file(b, &d->mcp);
+        r = capability_roots_put_file(b, own_mcp.p != NULL ? &own : &d->mcp);
     if (r == 0)
         r = buf_putz(b, ",\"appsConfig\":");
     if (r == 0)
@@ -295,24 +260,24 @@ static int view_put_files(struct buf *b, const struct discovery *d) {
     return r < 0 ? r : buf_putz(b, "},\"skills\":[");
 }
 
-static int view_put_plugin(const struct view *v, struct str display, struct buf *b) {
+static int view_put_plugin(const struct view *v, const struct manifest *m, struct buf *b) {
     const struct plugins_place *p = v->place;
     int r = view_put_text(b, "{\"id\":", p->id);
     if (r == 0)
-        r = view_put_text(b, ",\"displayName\":", display);
+        r = view_put_text(b, ",\"displayName\":", m->display);
     if (r == 0)
         r = view_put_text(b, ",\"remotePluginId\":", p->remote);
     if (r == 0)
         r = view_put_text(b, ",\"version\":", p->version);
     if (r == 0)
         r = view_put_text(b, ",\"root\":", p->root.uri);
-    return r < 0 ? r : view_put_files(b, v->found);
+    return r < 0 ? r : view_put_files(b, v->found, m->mcp);
 }
 
 /* Appends a plugin with its skills and counts them. 0 or -errno. */
-static int view_fill_plugin(struct view *v, struct answer *w, struct str display, struct buf *b,
-                            size_t *weight) {
-    int r = view_put_plugin(v, display, b);
+static int view_fill_plugin(struct view *v, struct answer *w, const struct manifest *m,
+                            struct buf *b, size_t *weight) {
+    int r = view_put_plugin(v, m, b);
     *weight = 1;
     for (size_t i = 0; r >= 0 && i < v->found->skill_count; i++) {
         size_t before = b->len;
@@ -341,14 +306,14 @@ static int view_plugin(struct view *v, struct answer *w) {
         v->fault = true;
         return 0;
     }
-    struct str display = skill_trim(m.display);
-    if (display.n == 0)
-        display = skill_trim(m.name).n > 0 ? m.name : discover_name(v->place->root.native);
+    m.display = skill_trim(m.display);
+    if (m.display.n == 0)
+        m.display = skill_trim(m.name).n > 0 ? m.name : discover_name(v->place->root.native);
     if (w->entries == CAPABILITIES_MAX) {
         w->truncated = true;
         return 0;
     }
-    int r = view_fill_plugin(v, w, display, &b, &weight);
+    int r = view_fill_plugin(v, w, &m, &b, &weight);
     if (r == -ENOBUFS) {
         w->truncated = true;
         return 0;

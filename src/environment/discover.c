@@ -1,6 +1,7 @@
 #include "environment/discover.h"
 
 #include "base/uri.h"
+#include "environment/manifest.h"
 #include "environment/textfile.h"
 #include "json/json.h"
 
@@ -478,11 +479,14 @@ static int scan_declarations(struct scan *s) {
     if (d->manifest.uri.p == NULL)
         return 0;
     json_doc_init(&doc, DISCOVER_FILE_MAX, discover_seed());
+    doc.keeps_duplicates = true;
     int r = json_parse(&doc, d->manifest.text.p, d->manifest.text.n, &e);
-    const struct json_node *root = r == 0 ? json_root(&doc) : NULL;
-    bool object = root != NULL && root->type == JSON_OBJECT;
-    const struct json_node *mcp = object ? json_get(root, "mcpServers") : NULL;
-    const struct json_node *apps = object ? json_get(root, "apps") : NULL;
+    const struct json_node *root = r == 0 ? json_root(&doc) : NULL, *mcp = NULL, *apps = NULL;
+    bool readable = root != NULL &&
+                    (root->type == JSON_OBJECT || (root->type == JSON_ARRAY && root->count <= 2));
+    if (readable &&
+        (!manifest_member(root, 0, "mcpServers", &mcp) || !manifest_member(root, 1, "apps", &apps)))
+        mcp = apps = NULL;
     bool inline_mcp = mcp != NULL && mcp->type == JSON_OBJECT;
     struct discover_path mcp_path = s->root, apps_path = s->root;
     if (r != -ENOMEM)

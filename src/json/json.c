@@ -341,7 +341,7 @@ static inline int json_close(struct json_parser *s) {
     uint32_t i = s->stack[s->depth - 1];
     struct json_node *v = &s->d->nodes[i];
     v->skip = (uint32_t)s->d->len - i;
-    if (v->type == JSON_OBJECT && v->count > 1) {
+    if (v->type == JSON_OBJECT && v->count > 1 && !s->d->keeps_duplicates) {
         const struct json_node *dup;
         int r = json_dup_find(&s->dup, v, &dup);
         if (r < 0)
@@ -446,6 +446,19 @@ const struct json_node *json_get(const struct json_node *object, const char *key
             return k + 1;
     }
     return NULL;
+}
+
+bool json_get_only(const struct json_node *object, const char *key,
+                   const struct json_node **value) {
+    *value = NULL;
+    json_for_each_member(k, object) {
+        if (!str_eqz(json_str(k), key))
+            continue;
+        if (*value != NULL)
+            return false;
+        *value = k + 1;
+    }
+    return true;
 }
 
 /* The digits of a plain integer after its sign, as an unsigned number. */

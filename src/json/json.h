@@ -40,8 +40,9 @@ struct json_node {
 struct json_doc {
     struct json_node *nodes; /* owned, reused by the next parse; nodes[0] is the root */
     size_t len, cap;
-    struct arena arena; /* decoded strings of the last parse */
-    uint64_t seed;      /* for the duplicate-key hash; best random */
+    struct arena arena;    /* decoded strings of the last parse */
+    uint64_t seed;         /* for the duplicate-key hash; best random */
+    bool keeps_duplicates; /* of keys, instead of refusing them; set it after json_doc_init() */
 };
 
 /* `max_text` is the longest text to parse; it bounds the arena. Allocates nothing. */
@@ -73,6 +74,10 @@ static inline struct str json_str(const struct json_node *v) {
 
 /* The value of member `key` of an object, or NULL. */
 const struct json_node *json_get(const struct json_node *object, const char *key);
+
+/* Like json_get() for a document that keeps duplicates. False: the key is there twice. */
+MUST_CHECK bool json_get_only(const struct json_node *object, const char *key,
+                              const struct json_node **value);
 
 /*
  * Walk: json_for_each(v, array) over elements; json_for_each_member(k, object) over keys, the

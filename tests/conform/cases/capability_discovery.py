@@ -112,6 +112,13 @@ async def manifests(b):
         b.t.file(f"bad{i}/.mcp.json", "mcp")
         b.t.file(f"bad{i}/x", "x")
     await b.ask("bad", *(f"bad{i}" for i in range(10)))
+    twice = ('{"x":1,"x":2,"mcpServers":"./x"}', '{"apps":"./x","apps":"./x","mcpServers":"./x"}',
+             '{"version":1,"version":2,"apps":"x"}', '["./x","./x"]', '["./x"]', '["./x","./x","./x"]',
+             '[null,"./x"]', '[{},5]', '{"name":1,"name":2,"apps":5,"mcpServers":[]}')
+    for i, text in enumerate(twice):
+        b.tree({f"twice{i}/{CODEX}": text, f"twice{i}/.mcp.json": "mcp", f"twice{i}/.app.json": "app",
+                f"twice{i}/x": "x"})
+    await b.ask("twice", *(f"twice{i}" for i in range(len(twice))))
     os.makedirs(b.t.dir + "/dir/" + CODEX)
     b.t.file(f"dir/{CLAUDE}", "{}")
     os.makedirs(b.t.dir + "/to/.codex-plugin")

@@ -334,6 +334,42 @@ async def display_names(b):
     b.t.see("warnings", answer["warnings"])
 
 
+TWICE = [f'{{"{name}":"a","{name}":"b"}}' for name in
+         ("name", "version", "mcpServers", "apps", "skills", "interface", "description", "x")]
+MANIFESTS = TWICE + [
+    *(f'{{"{field}":{value}}}' for field in ("apps", "mcpServers", "skills", "version", "description")
+      for value in ("true", "5", "null", "[]", "{}", '"./m.json"', '["./m.json"]')),
+    "[]", '["x"]', '["x","y"]', '["a",null,null]', '["a",null,null,null]', '["a",null,null,null,null]',
+    '["a",["D"],null,null]', '["a",{"displayName":"D"},null,null]', '["a",null,{"x":1},null]',
+    '["a",null,"./m.json","./m.json"]', '["a",null,null,5]', '["a",5,null,null]', "[5,null,null,null]",
+    "[null,null,null,null]", '{"interface":[]}', '{"interface":["D"]}', '{"interface":["D","E"]}',
+    '{"interface":{"displayName":"a","displayName":"b"}}', '{"interface":{"x":1,"x":2}}',
+    '{"mcpServers": { "b" : 1.50 , "a":{"y":[1, 2],"x":"\\u00e9\\n\\/"},"b":2.50}}',
+    '{"mcpServers":{"b":1e3,"a":123456789012345678901234567890,"c":-0.0,"d":1E400,"e":-0,"f":1E-05,'
+    '"g":2e+7}}', '{"mcpServers":{"a":{"x":1,"x":2,"z":3,"x":[{}]}},"apps":"./m.json"}',
+    '{"mcpServers":{"a":[],"b":{},"c":[{},[]],"d":null,"e":true,"f":false,"":""}}',
+    '{"mcpServers":{"f":"\\ud83d\\ude00\\u0001\\u007f\\"\\\\"}}', '{"mcpServers":{"a":1},"apps":5}',
+]
+
+
+@box_case("manifests")
+async def manifests(b):
+    """Types, members that are there twice, arrays for objects, MCP servers in the manifest."""
+    for n, text in enumerate(MANIFESTS):
+        at = f"{CACHE}/m/p{n:02}/1"
+        b.tree({f"{at}/{MANIFEST}": text, f"{at}/skills/s/SKILL.md": skill("s"),
+                f"{at}/.app.json": "app", f"{at}/.mcp.json": "mcp", f"{at}/m.json": "m",
+                f"{AGENTS}/{n:02}/{MANIFEST}": text, f"{AGENTS}/{n:02}/skills/s/SKILL.md": skill("s")})
+    answer = await b.call({"cwd": "file:///"})
+    plugins = {p["id"][1:3]: [p["displayName"], [s["name"] for s in p["skills"]], p["files"]]
+               for p in answer["plugins"]}
+    names = {s["path"].removeprefix(f"file://{b.t.dir}/{AGENTS}/")[:2]: s["name"]
+             for s in answer["skills"]}
+    for n, text in enumerate(MANIFESTS):
+        b.t.see(text, [plugins.get(f"{n:02}"), names.get(f"{n:02}")])
+    b.t.see("warnings", answer["warnings"])
+
+
 @box_case("plugin-content")
 async def plugin_content(b):
     at = f"{CACHE}/m/p/1"

@@ -23,6 +23,7 @@ class Registry:
     def __init__(self):
         self.cases = []
         self.topic = None
+        self.seed = 1  # of random cases
 
     def case(self, name, slow=False):
         """Decorator: registers `async def f(t)` as topic/name."""
