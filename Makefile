@@ -52,7 +52,7 @@ conform: ## compare exchanges with the reference's; every difference is explaine
 	@tools/deps build test
 	@$(MAKE) --no-print-directory build/exec-server
 	@reference=$$(tools/reference) && set -- --server build/exec-server --reference "$$reference" && \
-	tests/conform/run "$$@" --slow --table --json build/conform.json && \
+	tests/conform/run "$$@" --slow --seed $(CONFORM_SEED) --table --json build/conform.json && \
 	tests/conform/fsdiff "$$@" --calls $(CONFORM_CALLS) --seed $(CONFORM_SEED) && \
 	tests/conform/fsdiff "$$@" --sandbox --seed $(CONFORM_SEED) && \
 	tests/conform/rulesdiff "$$@" --random 2000 --seed $(CONFORM_SEED) && \

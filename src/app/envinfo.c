@@ -29,6 +29,10 @@ static int envinfo_put_member(struct buf *b, const char *name, const char *path,
     return r < 0 ? r : envinfo_put_uri(b, path, cwd);
 }
 
+/* Codex clients call capabilities/discoverV2 only if the executor's release is about their own. So
+ * the release whose protocol this is comes first, and our version where no order counts. */
+#define ENVINFO_RELEASE "0.166.0+exec-server." EXEC_SERVER_VERSION
+
 static int envinfo_put_shell(struct buf *b, const char *shell) {
     const char *slash = strrchr(shell, '/');
     int r = buf_putz(b, "{\"shell\":{\"name\":");
@@ -38,7 +42,7 @@ static int envinfo_put_shell(struct buf *b, const char *shell) {
         r = buf_putz(b, ",\"path\":");
     if (r == 0)
         r = jsonw_str(b, str_of(shell));
-    return r < 0 ? r : buf_putf(b, "},\"executorVersion\":\"%s\"", EXEC_SERVER_VERSION);
+    return r < 0 ? r : buf_putz(b, "},\"executorVersion\":\"" ENVINFO_RELEASE "\"");
 }
 
 static int envinfo_put_temp(struct buf *b, const char *cwd) {

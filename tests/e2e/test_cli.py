@@ -48,7 +48,7 @@ def test_version():
 def test_version_is_the_announced_one(server):
     version = run("--version")[1].split()[1]
     info = server.connect().initialize()["environmentInfo"]
-    assert info["executorVersion"] == version
+    assert info["executorVersion"] == f"0.166.0+exec-server.{version}"
 
 
 @pytest.mark.parametrize("args", [[], ["exec-server"]])

@@ -57,3 +57,28 @@ async def capabilities(b):
     equal(root["error"], None, "error")
     equal([s["instructions"]["path"].rpartition("/plugin/")[2] for s in root["skills"]],
           ["skills/s/SKILL.md"], "skills")
+
+
+@scenario(since=("0.166.0", "it asks for capabilities otherwise"))
+async def host_capabilities(b):
+    """The client finds the skills and plugins of the host, by the second method, and tells the
+    model of them."""
+    put(f"{b.server_home}/skills/s/SKILL.md", SKILL.format("of-the-host"))
+    plugin = f"{b.server_home}/plugins/cache/market/chosen/1.0.0"
+    put(f"{plugin}/.codex-plugin/plugin.json",
+        '{"name":"chosen","mcpServers":{"inside":{"command":"/bin/false"}}}')
+    put(f"{plugin}/skills/t/SKILL.md", SKILL.format("of-the-plugin"))
+    await b.start_server()
+    async with b.app("danger-full-access", "never", features=(
+            "executor_capability_discovery", "executor_capability_discovery_v2")) as (m, _):
+        o = await m.shell("echo ok")
+        told = str(m.first["input"])
+    equal(o.code, 0, "exit code")
+    found = b.proxy.calls("capabilities/discoverV2")
+    check(found, "the client asked for no capabilities")
+    answer = found[0]["result"]
+    equal([s["name"] for s in answer["skills"]], ["of-the-host"], "skills")
+    equal([p["id"] for p in answer["plugins"]], ["chosen@market"], "plugins")
+    equal(answer["plugins"][0]["files"]["mcpConfig"]["contents"],
+          '{"inside":{"command":"/bin/false"}}', "the MCP server in the manifest")
+    within("of-the-host", told)
