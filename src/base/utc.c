@@ -35,3 +35,9 @@ void utc_text(char dst[UTC_TEXT_LEN + 1], const struct timespec *ts) {
              u.month % 100, u.day % 100, u.hour % 100, u.minute % 100, u.second % 100,
              (unsigned)(ts->tv_nsec / 1000000) % 1000);
 }
+
+int64_t utc_now_ms(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}

@@ -14,6 +14,9 @@ struct utc {
 /* The UTC time `t` seconds after the start of 1970 (before it, if negative). */
 struct utc utc_of(int64_t t);
 
+/* The time of day now, in milliseconds. */
+int64_t utc_now_ms(void);
+
 #define UTC_TEXT_LEN 24 /* of "2026-11-16T01:02:03.456Z" */
 
 /* Writes that form, to the millisecond; years 0 to 9999. NUL-terminated. */

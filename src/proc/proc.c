@@ -1,6 +1,7 @@
 #include "proc/proc.h"
 
 #include "base/log.h"
+#include "base/utc.h"
 #include "proc/resources.h"
 
 #include <errno.h>
@@ -395,11 +396,9 @@ static void proc_leader_ended(struct proc *p, struct child_end end) {
 }
 
 static void proc_running(struct proc *p) {
-    struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
     p->state = PROC_RUNNING;
     p->pid = p->child.sup->leader;
-    p->started_ms = (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+    p->started_ms = utc_now_ms();
     p->started = p->ended = p->host->loop->now;
     flood_begin(&p->flood, p->child.pid, p->report == NULL ? p->pid : 0);
     if (p->timeout_ms > 0 &&
