@@ -15,6 +15,8 @@ int conn_host_init(struct conn_host *h, struct loop *loop, const struct conn_ops
                    const struct auth *auth, void *owner) {
     *h =
         (struct conn_host){.loop = loop, .ops = ops, .auth = auth, .owner = owner, .max = UINT_MAX};
+    h->proof_ms = CONN_PROOF_MS;
+    h->proof_late = "no initialize in time";
     list_init(&h->conns);
     list_init(&h->strangers);
     list_init(&h->guests);

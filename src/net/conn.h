@@ -58,7 +58,7 @@
 #define CONN_HTTP_READ 4096          /* bytes of HTTP heads read at a time */
 #define CONN_METRICS_MAX (64u << 10) /* bytes of the text of /metrics */
 #define CONN_HEAD_MS 10000           /* for an HTTP head */
-#define CONN_PROOF_MS 30000          /* for an unproven connection */
+#define CONN_PROOF_MS 30000          /* for an unproven connection, see also proof_ms */
 #define CONN_PROOF_LATE_MS 1000      /* once more, for input that was read in time */
 #define CONN_BODY_MS 60000           /* for a transfer without progress */
 #define CONN_PING_MS 30000           /* between keepalive pings */
@@ -115,6 +115,11 @@ struct conn_host {
     char *const *http_hosts; /* borrowed: host names that may ask for these */
     size_t http_host_count;
     const struct forwarded *trusted; /* borrowed; NULL = X-Forwarded-For never counts */
+    /* The owner's own routes (as http_route()); NULL = those of the protocol. */
+    void (*route)(struct conn *c, const struct http_request *r, struct http_answer *a);
+    uint64_t proof_ms;      /* for an unproven WebSocket; CONN_PROOF_MS unless the owner sets it */
+    const char *proof_late; /* then the reason of the close frame */
+    bool pages;             /* its peers are web pages: the audit log says so */
 };
 
 MUST_CHECK int conn_host_init(struct conn_host *h, struct loop *loop, const struct conn_ops *ops,

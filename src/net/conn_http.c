@@ -103,12 +103,17 @@ void conn_http_abort(struct conn *c) {
 static void conn_answer(struct conn *c, const struct http_request *r) {
     static const char *const reasons[] = {[HTTP_FROM_PAGE] = "the request has an Origin header",
                                           [HTTP_BAD_HOST] = "/metrics or /v1/files from a browser "
-                                                            "or by an unknown name"};
+                                                            "or by an unknown name",
+                                          [HTTP_OTHER_HOST] = "Host is not that of the console",
+                                          [HTTP_OTHER_ORIGIN] =
+                                              "Origin is not that of the console"};
     struct conn_host *h = c->host;
     struct http_answer a = {0};
     if (c->proxy.u.sa.sa_family != AF_UNSPEC)
         forwarded_peer(h->trusted, r, &c->proxy, c->peer);
-    if (h->metrics != NULL && str_eqz(r->path, "/metrics"))
+    if (h->route != NULL)
+        h->route(c, r, &a);
+    else if (h->metrics != NULL && str_eqz(r->path, "/metrics"))
         http_route_metrics(r, h->http_hosts, h->http_host_count, &a);
     else if (h->files && str_eqz(r->path, "/v1/files"))
         http_route_files(r, h->http_hosts, h->http_host_count, &a);

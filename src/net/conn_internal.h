@@ -24,7 +24,7 @@ MUST_CHECK bool conn_proof_admit(struct conn *c);
 /* A request may pass: serves the connection until its answer is sent. */
 void conn_proof_serve(struct conn *c);
 
-/* No answer is under way: a served connection becomes a guest, with CONN_PROOF_MS from now on. */
+/* No answer is under way: a served connection becomes a guest, with all of its time from now on. */
 void conn_proof_served(struct conn *c);
 
 /* Takes it off the lists of unproven connections. */

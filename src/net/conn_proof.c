@@ -11,8 +11,9 @@ static uint64_t conn_proof_left(const struct conn *c) {
 /* Puts it at the end of its list, with all of its time. */
 static void conn_proof_restart(struct conn *c, enum conn_standing standing) {
     bool guest = standing == CONN_GUEST && c->host->auth->mode != AUTH_NONE;
+    uint64_t ms = c->state == CONN_OPEN ? c->host->proof_ms : CONN_PROOF_MS;
     c->standing = standing;
-    c->proof_due = c->host->loop->now + CONN_PROOF_MS * LOOP_MS;
+    c->proof_due = c->host->loop->now + ms * LOOP_MS;
     /* Without authentication every stranger can become a guest, so only age counts. */
     list_append(guest ? &c->host->guests : &c->host->strangers, &c->unproven);
 }
@@ -39,7 +40,7 @@ void conn_proof_served(struct conn *c) {
         return;
     conn_proof_restart(c, CONN_GUEST);
     /* The timer runs already, and moving it takes no memory. */
-    (void)!loop_timer_set(c->host->loop, &c->timer, CONN_PROOF_MS * LOOP_MS);
+    (void)!loop_timer_set(c->host->loop, &c->timer, conn_proof_left(c));
 }
 
 void conn_proof_over(struct conn *c) {
@@ -48,8 +49,8 @@ void conn_proof_over(struct conn *c) {
         (void)!loop_timer_set(c->host->loop, &c->timer, CONN_PROOF_LATE_MS * LOOP_MS);
         return;
     }
-    log_debug("closing connection %s: no initialize in time", c->peer);
-    conn_end(c, 1008, "no initialize in time");
+    log_debug("closing connection %s: %s", c->peer, c->host->proof_late);
+    conn_end(c, 1008, c->host->proof_late);
 }
 
 bool conn_proof_is_short(const struct conn *c) {

@@ -253,14 +253,14 @@ static void http_reply(struct http_answer *a, int status, const char *body) {
     a->body = body;
 }
 
-static void http_route_ready(const struct http_request *r, struct http_answer *a) {
+bool http_check_get(const struct http_request *r, struct http_answer *a) {
     bool ok = str_eqz(r->method, "GET") || str_eqz(r->method, "HEAD");
     http_reply(a, ok ? 200 : 405, "");
     a->allow = ok ? NULL : "GET,HEAD";
+    return ok;
 }
 
-/* The checks on "/", in the order of the protocol. */
-static void http_route_upgrade(const struct http_request *r, struct http_answer *a) {
+void http_check_upgrade(const struct http_request *r, struct http_answer *a) {
     struct str key = http_header_get(r, "sec-websocket-key");
     if (!str_eqz(r->method, "GET"))
         http_reply(a, 405, "Request method must be `GET`");
@@ -284,7 +284,7 @@ static void http_route_upgrade(const struct http_request *r, struct http_answer 
     }
 }
 
-static void http_answer_init(const struct http_request *r, struct http_answer *a) {
+void http_answer_init(const struct http_request *r, struct http_answer *a) {
     *a = (struct http_answer){
         .body = "",
         .head_only = str_eqz(r->method, "HEAD"),
@@ -307,9 +307,9 @@ void http_route(const struct http_request *r, struct http_answer *a) {
     if (http_header_get(r, "origin").p != NULL)
         http_refuse(a, HTTP_FROM_PAGE);
     else if (str_eqz(r->path, "/readyz") || str_eqz(r->path, "/healthz"))
-        http_route_ready(r, a);
+        (void)http_check_get(r, a);
     else if (str_eqz(r->path, "/"))
-        http_route_upgrade(r, a);
+        http_check_upgrade(r, a);
     else if (str_eqz(r->path, "/metrics"))
         http_reply(a, 404, "the server was started without --metrics");
     else if (str_eqz(r->path, "/v1/files"))
@@ -385,7 +385,7 @@ void http_route_metrics(const struct http_request *r, char *const *hosts, size_t
     else if (!http_guarded(r, hosts, count))
         http_refuse(a, HTTP_BAD_HOST);
     else
-        http_route_ready(r, a);
+        (void)http_check_get(r, a);
     if (a->status != 200)
         return;
     a->action = HTTP_METRICS;
@@ -512,15 +512,18 @@ static const char *http_status_text(int status) {
         {201, "Created"},
         {204, "No Content"},
         {206, "Partial Content"},
+        {304, "Not Modified"},
         {400, "Bad Request"},
         {401, "Unauthorized"},
         {403, "Forbidden"},
         {404, "Not Found"},
         {405, "Method Not Allowed"},
+        {406, "Not Acceptable"},
         {408, "Request Timeout"},
         {411, "Length Required"},
         {414, "URI Too Long"},
         {416, "Range Not Satisfiable"},
+        {421, "Misdirected Request"},
         {426, "Upgrade Required"},
         {431, "Request Header Fields Too Large"},
         {500, "Internal Server Error"},

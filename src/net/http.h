@@ -45,14 +45,16 @@ enum http_action {
 /* Why a request was refused. */
 enum http_refusal {
     HTTP_ADMITTED,
-    HTTP_FROM_PAGE, /* it has an Origin header */
-    HTTP_BAD_HOST,  /* /metrics or /v1/files from a browser, or by a name that is not known */
+    HTTP_FROM_PAGE,    /* it has an Origin header */
+    HTTP_BAD_HOST,     /* /metrics or /v1/files from a browser, or by a name that is not known */
+    HTTP_OTHER_HOST,   /* the console, by a name that is not its own */
+    HTTP_OTHER_ORIGIN, /* the console, for a page that is not its own */
 };
 
 struct http_answer {
     enum http_action action;
     int status;
-    enum http_refusal refusal; /* of a 403 */
+    enum http_refusal refusal; /* of a 403 or 421 */
     const char *body;          /* borrowed text, "" for none */
     const char *type;          /* its content type; NULL = text/plain; charset=utf-8 */
     const char *allow;         /* value of an `allow` header, or NULL */
@@ -68,6 +70,15 @@ struct http_answer {
  * request with a body closes the connection (the body is not read), and cannot upgrade (400).
  */
 void http_route(const struct http_request *r, struct http_answer *a);
+
+/* For routes of other owners: an empty answer to r with the members that its head decides. */
+void http_answer_init(const struct http_request *r, struct http_answer *a);
+
+/* The checks of an upgrade, in the order of the protocol; changes an initialised answer. */
+void http_check_upgrade(const struct http_request *r, struct http_answer *a);
+
+/* Whether r is a GET or HEAD; if not, the answer becomes a 405. */
+bool http_check_get(const struct http_request *r, struct http_answer *a);
 
 /*
  * Routing of "/metrics". No web page may read it, not even under a name of its own that resolves to

@@ -362,6 +362,34 @@ static void an_answer_must_be_read_in_time(void **state) {
     assert_null(p->conn);
 }
 
+static void on_route(struct conn *c, const struct http_request *r, struct http_answer *a) {
+    (void)c;
+    http_answer_init(r, a);
+    http_check_upgrade(r, a);
+}
+
+/* The owner has routes and a time of its own. */
+static void an_owner_sets_the_time(void **state) {
+    (void)state;
+    f.host.route = on_route;
+    f.host.proof_ms = 10000;
+    f.host.proof_late = "too late";
+    struct peer *p = join();
+    wait_s(9);
+    say(p, UPGRADE);
+    char text[4096];
+    hear(p, text, sizeof text);
+    assert_memory_equal(text, "HTTP/1.1 101", 12);
+    wait_s(9); /* from the upgrade on */
+    assert_true(conn_is_open(p->conn));
+    assert_int_equal(hear(p, text, sizeof text), 0);
+    wait_s(1);
+    assert_int_equal(hear(p, text, sizeof text), 2 + 2 + strlen("too late"));
+    assert_memory_equal(text + 2, "\x03\xF0too late", 10); /* 1008 */
+    wait_s(2);
+    assert_null(p->conn);
+}
+
 static void a_websocket_must_be_proven(void **state) {
     (void)state;
     struct peer *p = join();
@@ -613,6 +641,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(no_place_is_kept_by_asking, setup, teardown),
         cmocka_unit_test_setup_teardown(an_answer_must_be_read_in_time, setup, teardown),
         cmocka_unit_test_setup_teardown(a_websocket_must_be_proven, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_owner_sets_the_time, setup, teardown),
         cmocka_unit_test_setup_teardown(what_was_read_in_time_counts, setup, teardown),
         cmocka_unit_test_setup_teardown(a_proven_peer_stays, setup, teardown),
         cmocka_unit_test_setup_teardown(a_transfer_takes_its_time, setup, teardown),
