@@ -31,8 +31,9 @@ static struct file_event *file_events_make(struct ops *o, struct ops_who who, co
     f->method = method;
     f->path = copy;
     f->bytes = bytes;
-    f->who = (struct ops_who){file_events_copy(who.peer), file_events_copy(who.session),
-                              file_events_copy(who.client), file_events_copy(who.subject)};
+    f->who =
+        (struct ops_who){file_events_copy(who.peer), file_events_copy(who.session),
+                         file_events_copy(who.client), file_events_copy(who.subject), who.console};
     return f;
 }
 

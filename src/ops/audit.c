@@ -14,6 +14,11 @@ int audit_open(struct audit *a, const char *path, struct err *e) {
     return a->ring != NULL ? 0 : -EIO;
 }
 
+void audit_watch(struct audit *a, struct audit_tail *tail) {
+    a->line.max = AUDIT_LINE_MAX;
+    a->tail = tail;
+}
+
 void audit_close(struct audit *a) {
     audit_ring_close(steal_ptr(&a->ring));
     buf_fini(&a->line);
@@ -29,11 +34,12 @@ uint64_t audit_dropped(const struct audit *a) {
 }
 
 bool audit_has_share(const struct audit *a) {
-    return audit_ring_waiting(a->ring) < AUDIT_RING / 8;
+    return a->ring == NULL || audit_ring_waiting(a->ring) < AUDIT_RING / 8;
 }
 
 void audit_lost(struct audit *a) {
-    audit_ring_drop(a->ring);
+    if (a->ring != NULL)
+        audit_ring_drop(a->ring);
 }
 
 /* -- members -- */
@@ -114,10 +120,14 @@ void audit_flag(struct audit *a, const char *name, bool value) {
 
 void audit_end(struct audit *a) {
     audit_raw(a, STR_LIT("}\n"));
-    if (a->bad)
-        audit_ring_drop(a->ring);
-    else
+    if (a->bad) {
+        audit_lost(a);
+        return;
+    }
+    if (a->ring != NULL)
         audit_ring_put(a->ring, a->line.p, a->line.len);
+    if (a->tail != NULL)
+        audit_tail_put(a->tail, (struct str){a->line.p, a->line.len - 1});
 }
 
 /* -- argv -- */

@@ -11,13 +11,15 @@
 
 #include "base/buf.h"
 #include "ops/audit_ring.h"
+#include "ops/audit_tail.h"
 #include "ops/redact.h"
 
 #define AUDIT_LINE_MAX (128u << 10) /* bytes of a line; a longer one counts as dropped */
 #define AUDIT_ARGV_MAX 4096         /* bytes of a command line */
 
 struct audit {
-    struct audit_ring *ring; /* owned; NULL: there is no log */
+    struct audit_ring *ring; /* owned; NULL: there is no file */
+    struct audit_tail *tail; /* borrowed; NULL: nobody watches */
     struct buf line;         /* the line in the making */
     bool bad;                /* the line is too long, or memory is short */
 };
@@ -31,6 +33,9 @@ struct audit_argv {
 
 /* Opens the log. 0, or -errno with e set. */
 MUST_CHECK int audit_open(struct audit *a, const char *path, struct err *e);
+
+/* Lines go to this tail too, even if there is no file; NULL ends that. */
+void audit_watch(struct audit *a, struct audit_tail *tail);
 
 /* Writes the rest of the ring, in a bounded time. Harmless if there is no log. */
 void audit_close(struct audit *a);
@@ -50,12 +55,17 @@ void audit_lost(struct audit *a);
 /* The number of dropped lines so far. */
 uint64_t audit_dropped(const struct audit *a);
 
-static inline bool audit_enabled(const struct audit *a) {
+static inline bool audit_has_file(const struct audit *a) {
     return a->ring != NULL;
 }
 
+/* Whether lines are wanted. */
+static inline bool audit_enabled(const struct audit *a) {
+    return a->ring != NULL || a->tail != NULL;
+}
+
 /*
- * Between audit_begin() and audit_end() the caller adds members to a line; the log must be open.
+ * Between audit_begin() and audit_end() the caller adds members to a line; lines must be wanted.
  * Texts may hold any bytes and are cut at `max`; invalid UTF-8 is replaced. Names are literals.
  */
 void audit_begin(struct audit *a, const char *event);

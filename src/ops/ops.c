@@ -18,6 +18,8 @@ void ops_put_who(struct ops *o, const struct ops_who *who) {
     ops_put_text(&o->audit, "session", who->session, OPS_SESSION_LOGGED);
     ops_put_text(&o->audit, "client", who->client, OPS_TEXT_MAX);
     ops_put_text(&o->audit, "subject", who->subject, OPS_TEXT_MAX);
+    if (who->console)
+        audit_flag(&o->audit, "console", true);
 }
 
 void ops_log(enum log_level level, const char *message, const struct log_field *fields,

@@ -28,6 +28,7 @@ struct ops_who {
     const char *session; /* id; the log gets only OPS_SESSION_LOGGED characters */
     const char *client;  /* name that the client gave */
     const char *subject; /* of the token */
+    bool console;        /* somebody at the console */
 };
 
 /* `path` is the audit log, or NULL. 0, or -errno with e set. */
