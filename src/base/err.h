@@ -14,6 +14,7 @@ enum err_code {
     ERR_METHOD_NOT_FOUND = -32601,
     ERR_INVALID_PARAMS = -32602,
     ERR_INTERNAL = -32603,
+    ERR_UNKNOWN_TOKEN = -32001, /* of the console */
     ERR_NOT_FOUND = -32004,
     ERR_SESSION_BUSY = -32010,
 };

@@ -39,6 +39,12 @@ static void attach_gap(struct attach *a, uint64_t next) {
     notify_event(attach_to(a), a->process, "process/attachGap", (struct str){rest, (size_t)n});
 }
 
+/* Counts what was sent against the turn of a console. */
+static void attach_pay(struct attach *a, size_t bytes) {
+    struct attach_pace *pace = &a->viewer->pace;
+    pace->left -= MIN(pace->left, bytes + ATTACH_PACE_EVENT);
+}
+
 /* Delivers the next event. False if there is none. */
 static bool attach_step(struct attach *a) {
     const struct process *p = a->process;
@@ -60,13 +66,20 @@ static bool attach_step(struct attach *a) {
         notify_exited(attach_to(a), p, next);
     else
         notify_closed(attach_to(a), p, next);
+    attach_pay(a, c != NULL && c->seq == next ? c->len : 0);
     a->seen = next;
     a->told = true;
     return true;
 }
 
+/* Whether the viewer takes more now. */
+static bool attach_may_send(const struct attach *a) {
+    const struct session *s = a->viewer;
+    return !s->peer->conn->high && (!s->console || s->pace.left > 0);
+}
+
 static void attach_pump(struct attach *a) {
-    while (!a->viewer->peer->conn->high && attach_step(a))
+    while (attach_may_send(a) && attach_step(a))
         ;
     uint64_t closed = a->process->proc.closed_seq;
     if (closed == 0 || a->seen < closed)
@@ -74,6 +87,39 @@ static void attach_pump(struct attach *a) {
     if (!a->told) /* the client asked for events after the end */
         notify_event(attach_to(a), a->process, "process/detached", (struct str){NULL, 0});
     attach_free(a);
+}
+
+/* Begins a turn of a console's views if it is time; else a timer will. */
+static bool attach_turn(struct session *s) {
+    struct loop *loop = s->host->loop;
+    struct attach_pace *pace = &s->pace;
+    if (!s->console)
+        return true;
+    if (pace->timer.pos != 0)
+        return false;
+    uint64_t since = loop->now - pace->began, turn = ATTACH_PACE_MS * LOOP_MS;
+    if (since < turn && loop_timer_set(loop, &pace->timer, turn - since) == 0)
+        return false;
+    pace->began = loop->now;
+    pace->left = ATTACH_PACE_BYTES;
+    return true;
+}
+
+/* A turn is over: there is another one if it was too short. */
+static void attach_turn_over(struct session *s) {
+    if (s->console && s->pace.left == 0 && s->pace.timer.pos == 0)
+        (void)!loop_timer_set(s->host->loop, &s->pace.timer, ATTACH_PACE_MS * LOOP_MS);
+}
+
+static void attach_on_pace(struct loop_timer *t) {
+    struct session *s = container_of(t, struct session, pace.timer);
+    s->pace.began = s->host->loop->now;
+    s->pace.left = ATTACH_PACE_BYTES;
+    attach_resume(s);
+}
+
+void attach_pace_init(struct session *s) {
+    s->pace = (struct attach_pace){.timer.fn = attach_on_pace};
 }
 
 static size_t attach_count(const struct list *head) {
@@ -84,15 +130,24 @@ static size_t attach_count(const struct list *head) {
     return n;
 }
 
+/* Lets a view send, within the turns of its viewer. */
+static void attach_go_on(struct attach *a) {
+    struct session *s = a->viewer;
+    if (!attach_turn(s))
+        return;
+    attach_pump(a);
+    attach_turn_over(s);
+}
+
 static void attach_on_start(struct loop_task *t) {
-    attach_pump(container_of(t, struct attach, start));
+    attach_go_on(container_of(t, struct attach, start));
 }
 
 void attach_wake(struct process *p) {
     list_for_each(n, &p->views) {
         struct attach *a = list_entry(n, struct attach, node);
         if (!a->start.queued)
-            attach_pump(a);
+            attach_go_on(a);
     }
 }
 
@@ -104,12 +159,17 @@ void attach_resume(struct session *s) {
         list_append(&s->views, &a->view);
         attach_pump(a);
     }
+    attach_turn_over(s);
 }
 
 void attach_end_process(struct process *p) {
     for (struct list *n; (n = list_first(&p->views)) != NULL;) {
         struct attach *a = list_entry(n, struct attach, node);
-        notify_event(attach_to(a), p, "process/detached", (struct str){NULL, 0});
+        /* What a console has not seen because of its turns, it gets now. */
+        while (a->viewer->console && !a->viewer->peer->conn->high && attach_step(a))
+            ;
+        if (a->seen < p->proc.closed_seq || p->proc.closed_seq == 0 || !a->viewer->console)
+            notify_event(attach_to(a), p, "process/detached", (struct str){NULL, 0});
         attach_free(a);
     }
 }
@@ -117,6 +177,7 @@ void attach_end_process(struct process *p) {
 void attach_end_session(struct session *s) {
     for (struct list *n; (n = list_first(&s->views)) != NULL;)
         attach_free(list_entry(n, struct attach, view));
+    loop_timer_del(s->host->loop, &s->pace.timer);
 }
 
 /* -- process/attach -- */
@@ -139,28 +200,43 @@ int attach_decode(const struct json_node *params, void *out, struct err *e) {
 }
 
 /* The process to watch, or NULL with e set. */
-static struct process *attach_find(struct process_host *host, const struct attach_params *in,
+static struct process *attach_find(const struct session *viewer, const struct attach_params *in,
                                    struct err *e) {
-    if (!host->settings.allow_attach) {
+    struct process_host *host = viewer->host;
+    if (!host->settings.allow_attach && !viewer->console) {
         err_set(e, ERR_INVALID_REQUEST, "attach is not allowed on this server");
         return NULL;
     }
-    struct hash_node *n = hash_find(&host->sessions, in->session_id);
-    if (n == NULL) {
+    struct hash_node *n = viewer->console ? NULL : hash_find(&host->sessions, in->session_id);
+    const struct session *s = viewer->console ? session_shown(host, in->session_id)
+                              : n != NULL     ? container_of(n, struct session, node)
+                                              : NULL;
+    if (s == NULL) {
         err_about(e, ERR_INVALID_REQUEST, "unknown session id ", in->session_id, "");
         return NULL;
     }
-    struct process *p = process_find(container_of(n, struct session, node), in->process_id);
+    struct process *p = process_find(s, in->process_id);
     if (p == NULL)
         err_about(e, ERR_INVALID_REQUEST, "unknown process id ", in->process_id, "");
     return p;
+}
+
+/* Whether the log must name the viewer: a page watches a process again and again. */
+static bool attach_is_news(struct process *p, const struct session *viewer) {
+    for (size_t i = 0; i < PROCESS_NOTED && viewer->viewer; i++) {
+        if (p->noted[i] == viewer->serial)
+            return false;
+    }
+    if (viewer->viewer)
+        p->noted[p->noted_next++ % PROCESS_NOTED] = viewer->serial;
+    return true;
 }
 
 enum rpc_outcome attach_run(struct rpc_call *c, void *params, struct buf *result, struct err *e) {
     const struct attach_params *in = params;
     struct process_host *host = ((struct session *)c->peer->user)->host;
     struct session *viewer = c->peer->user;
-    struct process *p = attach_find(host, in, e);
+    struct process *p = attach_find(viewer, in, e);
     if (p == NULL)
         return RPC_ERROR;
     if (attach_count(&p->views) >= ATTACH_PER_PROCESS ||
@@ -181,7 +257,8 @@ enum rpc_outcome attach_run(struct rpc_call *c, void *params, struct buf *result
     list_append(&p->views, &a->node);
     list_append(&viewer->views, &a->view);
     loop_defer(host->loop, &a->start);
-    events_attach(c, p);
+    if (attach_is_news(p, viewer))
+        events_attach(c, p);
     return rpc_done(result, buf_putf(result, "{\"attachId\":%" PRIu64 "}", a->id));
 }
 

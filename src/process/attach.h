@@ -12,6 +12,17 @@
 #define ATTACH_PER_PROCESS 16
 #define ATTACH_PER_SESSION 64
 
+/*
+ * The views of a console cost the watched command next to nothing: they get what they want in
+ * turns, ATTACH_PACE_BYTES at most every ATTACH_PACE_MS, and miss the rest of a flood (gaps). A
+ * view that has waited long gets news at once.
+ */
+#define ATTACH_PACE_MS 16
+#define ATTACH_PACE_BYTES (128u << 10)
+#define ATTACH_PACE_EVENT 256 /* bytes that an event counts besides its output */
+
+void attach_pace_init(struct session *s);
+
 /* The process has news: sends it to the viewers whose connections have room. */
 void attach_wake(struct process *p);
 

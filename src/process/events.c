@@ -15,6 +15,7 @@ struct ops_who events_who(const struct conn *c, const struct session *s) {
         .subject = c != NULL   ? c->subject
                    : s != NULL ? s->subject
                                : NULL,
+        .console = (c != NULL && c->host->pages) || (s != NULL && s->console),
     };
 }
 
@@ -78,6 +79,29 @@ void events_session(const struct session *s, bool resumed) {
     audit_end(&o->audit);
 }
 
+void events_login(const struct session *s, bool control) {
+    struct ops *o = s->host->ops;
+    struct ops_who who = events_who(s->peer->conn, s);
+    ops_log(LOG_LEVEL_INFO, "somebody looks at the console", NULL, 0, &who);
+    if (!audit_enabled(&o->audit))
+        return;
+    audit_begin(&o->audit, "login");
+    ops_put_who(o, &who);
+    audit_flag(&o->audit, "control", control);
+    audit_end(&o->audit);
+}
+
+void events_link(const struct rpc_call *c) {
+    const struct session *s = c->peer->user;
+    struct ops *o = s->host->ops;
+    struct ops_who who = events_who(c->peer->conn, s);
+    if (!audit_enabled(&o->audit))
+        return;
+    audit_begin(&o->audit, "link");
+    ops_put_who(o, &who);
+    audit_end(&o->audit);
+}
+
 /* -- starts -- */
 
 /* The log names the program and its directory; arguments may hold secrets. */
@@ -131,7 +155,10 @@ static void events_command(struct process *p) {
 }
 
 static const struct conn *events_owner(const struct process *p) {
-    const struct rpc_peer *peer = p->session != NULL ? p->session->peer : NULL;
+    const struct rpc_call *start = p->start_call; /* it may be that of another session */
+    const struct rpc_peer *peer = start != NULL        ? start->peer
+                                  : p->session != NULL ? p->session->peer
+                                                       : NULL;
     return peer != NULL ? peer->conn : NULL;
 }
 
@@ -232,6 +259,17 @@ void events_write(const struct rpc_call *c, const struct process *p, size_t n, b
     if (closing)
         audit_flag(a, "closeStdin", true);
     audit_text(a, "status", str_of(status), OPS_TEXT_MAX);
+    audit_end(a);
+}
+
+void events_resize(const struct rpc_call *c, const struct process *p, unsigned rows,
+                   unsigned cols) {
+    struct audit *a = &p->host->ops->audit;
+    if (!events_logged(p) || !c->peer->conn->host->pages)
+        return;
+    events_begin(p, c->peer->conn, "resize");
+    audit_number(a, "rows", rows);
+    audit_number(a, "cols", cols);
     audit_end(a);
 }
 

@@ -21,6 +21,12 @@ void events_session(const struct session *s, bool resumed);
 void events_connected(struct ops *o, const struct conn *c);
 void events_disconnected(struct ops *o, const struct conn *c);
 
+/* Somebody has logged in at the console, who may only look, or `control`. */
+void events_login(const struct session *s, bool control);
+
+/* A page has asked for a link for another one. */
+void events_link(const struct rpc_call *c);
+
 /* -- processes -- */
 
 /* The server refused a start before it tried anything. */
@@ -43,6 +49,10 @@ void events_terminate(const struct rpc_call *c, const struct process *p, uint64_
 /* A client wrote n bytes to stdin, and `closing` ends it. `status` goes to the client, too. */
 void events_write(const struct rpc_call *c, const struct process *p, size_t n, bool closing,
                   const char *status);
+
+/* Somebody at the console has changed the size of a terminal; a client's own changes are not
+ * logged. */
+void events_resize(const struct rpc_call *c, const struct process *p, unsigned rows, unsigned cols);
 
 /* The proxy of a process has decided about a request. */
 void events_network(const struct process *p, const struct proxy_decision *d);

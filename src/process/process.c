@@ -20,7 +20,7 @@ struct process *process_find(const struct session *s, struct str id) {
 }
 
 struct process *process_of_call(const struct rpc_call *c, struct str id, struct err *e) {
-    struct process *p = process_find(c->peer->user, id);
+    struct process *p = process_find(session_of_call(c), id);
     bool starting = p != NULL && p->proc.state == PROC_STARTING;
     if (p != NULL && !starting)
         return p;
@@ -37,6 +37,7 @@ static void process_unlist(struct process *p) {
         p->session->running--;
     attach_end_process(p);
     list_remove(&p->order);
+    ledger_remove(&p->host->ledger, &p->row, str_of(p->session->shown), p->id_json);
     hash_remove(&p->session->processes, &p->node);
 }
 
@@ -70,6 +71,7 @@ static void process_refuse_start(struct process *p, struct rpc_call *c, int erro
     else
         err_os(&e, ERR_INTERNAL, error);
     events_failed(p, err_msg(&e));
+    p->start_call = NULL;
     rpc_fail(c, &e);
     notify_failed(p, err_msg(&e));
 }
@@ -80,7 +82,9 @@ static void process_confirm_start(struct process *p, struct rpc_call *c) {
     } else {
         struct buf *b = rpc_result_begin(c);
         if (buf_putz(b, "{\"processId\":") < 0 || buf_put(b, p->id_json.p, p->id_json.n) < 0 ||
-            buf_putf(b, ",\"sandboxType\":\"%s\"}", process_json_sandbox(p)) < 0)
+            buf_putf(b, ",\"sandboxType\":\"%s\"", process_json_sandbox(p)) < 0 ||
+            (p->session->console && buf_putf(b, ",\"sessionId\":\"%s\"", p->session->shown) < 0) ||
+            buf_putc(b, '}') < 0)
             b->len = 0;
         rpc_result_send(c);
     }
@@ -96,11 +100,13 @@ static void process_on_started(struct proc *proc, int error) {
     struct process *p = container_of(proc, struct process, proc);
     bool doomed = p->cancel.pos != 0;
     loop_timer_del(p->host->loop, &p->cancel);
-    struct rpc_call *c = steal_ptr(&p->start_call);
+    struct rpc_call *c = p->start_call;
     if (error == 0) {
         events_started(p);
+        p->start_call = NULL;
         process_forget_start(p);
         process_confirm_start(p, c);
+        ledger_touch(&p->host->ledger, &p->row);
         proc_begin_output(proc);
         if (doomed)
             process_terminate(p, p->cancel_grace_ms);
@@ -118,6 +124,7 @@ static void process_on_started(struct proc *proc, int error) {
 
 /* The owner has event `seq`: tells those who wait and watch. */
 static void process_spread(struct process *p, uint64_t seq) {
+    ledger_touch(&p->host->ledger, &p->row);
     process_retain_note_event(p, seq);
     process_wait_wake(p);
     attach_wake(p);
@@ -205,6 +212,7 @@ struct process *process_new(struct session *s, struct str id) {
     list_init(&p->waits);
     list_init(&p->writes);
     list_init(&p->unsent);
+    ledger_row_init(&p->row, LEDGER_PROCESS);
     list_init(&p->output.node);
     list_init(&p->entry.node);
     p->retention.fn = process_on_retention;
@@ -217,6 +225,7 @@ struct process *process_new(struct session *s, struct str id) {
     p->listed = true;
     s->running++;
     list_append(&s->order, &p->order);
+    ledger_touch(&p->host->ledger, &p->row);
     return p;
 }
 
@@ -244,6 +253,7 @@ void process_free(struct process *p) {
     free((char *)p->id.p);
     free((char *)p->id_json.p);
     free((char *)p->argv_json.p);
+    free((char *)p->cwd_json.p);
     p->host->hooks->freed(p->host);
     free(p);
 }

@@ -5,6 +5,7 @@
 #include "process/session.h"
 
 #define PROCESS_ID_MAX 4096    /* bytes of a process id */
+#define PROCESS_NOTED 4        /* viewers whose attach is not logged again */
 #define PROCESS_CANCEL_MS 1000 /* from a terminate to the cancellation of a start */
 
 struct process {
@@ -19,7 +20,9 @@ struct process {
     struct str id_json;                        /* owned: the id as JSON text */
     struct str argv_json;                      /* owned: its first arguments as a JSON array */
     size_t argv_kept, argv_count;              /* the number in argv_json, and in all */
-    struct list order;                         /* in session->order, while listed */
+    struct str cwd_json;                       /* owned: its directory, for those who watch all */
+    struct ledger_row row;
+    struct list order; /* in session->order, while listed */
     struct proc proc;
     struct arena start;      /* strings of the start, until exec is decided */
     struct process_command { /* the command line; borrows from `start` */
@@ -37,7 +40,10 @@ struct process {
     struct snapshot_wait *waiting; /* its start waits for a snapshot; or NULL */
     struct list waits;             /* struct process_wait */
     struct list views;             /* struct attach: connections that watch */
-    struct list writes;            /* struct process_write, in order */
+    unsigned
+        noted[PROCESS_NOTED]; /* viewers of the console that the log has named, the last ones */
+    unsigned noted_next;      /* place of the next one */
+    struct list writes;       /* struct process_write, in order */
     /* After it has closed (process_retain.h). */
     struct retention_item output, entry; /* its shares of the server's maxima */
     struct loop_timer retention;         /* then it is forgotten */

@@ -143,7 +143,7 @@ static enum rpc_outcome input_run(struct rpc_call *c, const struct write_params 
         err_set(e, ERR_INVALID_PARAMS, "writeId must not be empty");
         return RPC_ERROR;
     }
-    struct process *p = process_find(c->peer->user, args->process_id);
+    struct process *p = process_find(session_of_call(c), args->process_id);
     if (p == NULL)
         return rpc_done_text(result, "{\"status\":\"unknownProcess\"}");
     struct process_input in = {.data = args->data, .close = args->close};
@@ -193,6 +193,8 @@ enum rpc_outcome process_api_resize_run(struct rpc_call *c, void *params, struct
     if (p == NULL)
         return RPC_ERROR;
     int r = proc_resize(&p->proc, in->size.rows, in->size.cols);
+    ledger_touch(&p->host->ledger, &p->row);
+    events_resize(c, p, in->size.rows, in->size.cols);
     if (r == 0)
         return rpc_done_text(result, "{}");
     if (r == -ENOTTY)
@@ -226,7 +228,7 @@ int process_api_ack_decode(const struct json_node *params, void *out, struct err
 enum rpc_outcome process_api_ack_run(struct rpc_call *c, void *params, struct buf *result,
                                      struct err *e) {
     const struct ack_params *in = params;
-    struct process *p = process_find(c->peer->user, in->process_id);
+    struct process *p = process_find(session_of_call(c), in->process_id);
     if (p == NULL) {
         err_about(e, ERR_INVALID_REQUEST, "unknown process id ", in->process_id, "");
         return RPC_ERROR;

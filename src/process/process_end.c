@@ -49,7 +49,7 @@ enum rpc_outcome process_end_signal_run(struct rpc_call *c, void *params, struct
                                         struct err *e) {
     (void)e;
     const struct signal_params *in = params;
-    struct process *p = process_find(c->peer->user, in->process_id);
+    struct process *p = process_find(session_of_call(c), in->process_id);
     if (p != NULL) {
         events_signal(c, p, in->signo);
         proc_signal(&p->proc, in->signo);
@@ -106,7 +106,7 @@ enum rpc_outcome process_end_terminate_run(struct rpc_call *c, void *params, str
                                            struct err *e) {
     (void)e;
     const struct terminate_params *in = params;
-    struct process *p = process_find(c->peer->user, in->process_id);
+    struct process *p = process_find(session_of_call(c), in->process_id);
     if (p != NULL)
         events_terminate(c, p, in->grace_ms);
     bool running = p != NULL && process_terminate(p, in->grace_ms);

@@ -13,6 +13,8 @@ int process_host_init(struct process_host *h, const struct process_settings *set
     list_init(&h->dying);
     list_init(&h->captures);
     hash_init(&h->sessions);
+    hash_init(&h->shown);
+    ledger_init(&h->ledger);
     retention_init(&h->outputs, settings->closed_output_max);
     retention_init(&h->entries, PROCESS_HOST_ENTRIES_MAX);
     randombytes_buf(h->write_key, sizeof h->write_key);
@@ -48,9 +50,11 @@ void process_host_fini(struct process_host *h) {
     proxy_host_fini(&h->proxies);
     proc_host_fini(&h->procs);
     hash_fini(&h->sessions);
+    hash_fini(&h->shown);
     retention_fini(&h->outputs);
     retention_fini(&h->entries);
     sandbox_host_fini(&h->sandbox);
+    ledger_fini(&h->ledger);
 }
 
 void process_host_ask_to_end(struct process_host *h) {
@@ -92,7 +96,7 @@ static void process_host_count_session(const struct session *s, struct metrics_n
 
 void process_host_count(const struct process_host *h, struct metrics_now *now) {
     now->detached = h->detached_count;
-    now->attached = h->sessions.count - h->detached_count;
+    now->attached = h->sessions.count - h->detached_count - h->console_count;
     now->retained_closed = h->outputs.bytes;
     now->supervisors = h->procs.children.live;
     for (size_t i = 0; i < h->sessions.nbuckets; i++) {

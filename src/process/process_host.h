@@ -9,6 +9,7 @@
 #include "loop/loop.h"
 #include "ops/ops.h"
 #include "proc/proc.h"
+#include "process/ledger.h"
 #include "process/retention.h"
 #include "proxy/proxy.h"
 #include "sandbox/host/remains.h"
@@ -66,8 +67,11 @@ struct process_host {
     struct proxy_host proxies;
     const char *shell;    /* for terminals whose environment names none; borrowed */
     struct hash sessions; /* struct session by id */
+    struct hash shown;    /* likewise by the name that the console shows */
+    struct ledger ledger; /* of sessions and processes */
     struct list detached; /* sessions without a connection, longest detached first */
     size_t detached_count;
+    size_t console_count;     /* sessions of the console, and of those who look at it */
     size_t lasting_count;     /* sessions that are `lasting` */
     struct retention outputs; /* output of closed processes, shared by session */
     struct retention entries; /* the closed processes themselves, likewise */
@@ -76,8 +80,9 @@ struct process_host {
     size_t snapshot_bytes;    /* kept by the snapshots of all sessions */
     uint8_t write_key[16];    /* for digests of write ids */
     uint64_t last_attach_id;
-    bool draining; /* no new starts */
-    bool stopping; /* sessions end with their connections */
+    unsigned last_viewer; /* serial of the last session of a console */
+    bool draining;        /* no new starts */
+    bool stopping;        /* sessions end with their connections */
 };
 
 /*

@@ -1,6 +1,7 @@
 #include "process/session.h"
 
 #include "base/log.h"
+#include "base/utc.h"
 #include "base/utf8.h"
 #include "process/attach.h"
 #include "process/process_retain.h"
@@ -24,6 +25,12 @@ static void session_on_probe(struct loop_timer *t) {
     conn_end(s->peer->conn, 1008, "session was resumed by another connection");
 }
 
+/* Those who look are no rows of what they see. */
+static void session_changed(struct session *s) {
+    if (!s->viewer)
+        ledger_touch(&s->host->ledger, &s->row);
+}
+
 static void session_attach(struct session *s, struct rpc_peer *peer) {
     loop_timer_del(s->host->loop, &s->ttl);
     if (!list_empty(&s->detached_node)) {
@@ -32,6 +39,7 @@ static void session_attach(struct session *s, struct rpc_peer *peer) {
     }
     s->peer = peer;
     peer->user = s;
+    session_changed(s);
     if (peer->conn->high) /* its queue filled up before it had a session */
         proc_flow_close(&s->flow);
 }
@@ -45,15 +53,18 @@ static int session_enter(struct session *s) {
         retention_leave(&host->outputs);
         return -ENOMEM;
     }
-    if (hash_add(&host->sessions, &s->node, str_of(s->id)) < 0) {
+    int r = hash_add(&host->sessions, &s->node, str_of(s->id));
+    if (r == 0 && (r = hash_add(&host->shown, &s->shown_node, str_of(s->shown))) < 0)
+        hash_remove(&host->sessions, &s->node);
+    if (r < 0) {
         retention_leave(&host->outputs);
         retention_leave(&host->entries);
-        return -ENOMEM;
     }
-    return 0;
+    return r;
 }
 
-struct session *session_new(struct process_host *host, struct rpc_peer *peer, struct err *e) {
+/* A session without a connection. NULL with e set. */
+static struct session *session_make(struct process_host *host, struct err *e) {
     struct session *s = calloc(1, sizeof *s);
     if (s == NULL) {
         err_os(e, ERR_INTERNAL, ENOMEM);
@@ -62,7 +73,11 @@ struct session *session_new(struct process_host *host, struct rpc_peer *peer, st
     s->host = host;
     s->ttl_ms = host->settings.session_ttl_ms;
     s->closed_retention_ms = host->settings.closed_retention_ms;
+    s->started_ms = utc_now_ms();
     uuid_random(s->id);
+    uuid_random(s->shown);
+    memcpy(s->shown, s->id, OPS_SESSION_LOGGED);
+    ledger_row_init(&s->row, LEDGER_SESSION);
     hash_init(&s->processes);
     list_init(&s->order);
     list_init(&s->views);
@@ -75,13 +90,42 @@ struct session *session_new(struct process_host *host, struct rpc_peer *peer, st
     proc_flow_init(&s->flow);
     s->ttl.fn = session_on_ttl;
     s->probe.fn = session_on_probe;
+    attach_pace_init(s);
     if (session_enter(s) < 0) {
         free(s);
         err_os(e, ERR_INTERNAL, ENOMEM);
         return NULL;
     }
-    session_attach(s, peer);
     return s;
+}
+
+struct session *session_new(struct process_host *host, struct rpc_peer *peer, struct err *e) {
+    struct session *s = session_make(host, e);
+    if (s != NULL)
+        session_attach(s, peer);
+    return s;
+}
+
+struct session *session_new_console(struct process_host *host, struct rpc_peer *peer,
+                                    struct err *e) {
+    struct session *s = session_make(host, e);
+    if (s == NULL)
+        return NULL;
+    s->console = true;
+    s->ttl_ms = 0;
+    s->viewer = peer != NULL;
+    s->serial = ++host->last_viewer;
+    s->client = strdup("console");
+    host->console_count++;
+    if (peer != NULL)
+        session_attach(s, peer);
+    session_changed(s);
+    return s;
+}
+
+struct session *session_shown(const struct process_host *host, struct str name) {
+    struct hash_node *n = hash_find(&host->shown, name);
+    return n != NULL ? container_of(n, struct session, shown_node) : NULL;
 }
 
 static void session_ask_alive(struct session *s) {
@@ -100,6 +144,10 @@ struct session *session_resume(struct process_host *host, struct str id, struct 
         return NULL;
     }
     struct session *s = container_of(n, struct session, node);
+    if (s->console) {
+        err_about(e, ERR_INVALID_REQUEST, "unknown session id ", id, "");
+        return NULL;
+    }
     if (s->peer != NULL) {
         err_set(e, ERR_SESSION_BUSY, "session %s is already attached to another connection", s->id);
         session_ask_alive(s);
@@ -167,6 +215,7 @@ void session_named(struct session *s, struct str client) {
     free(s->subject);
     s->client = str_dup((struct str){client.p, utf8_cut(client.p, client.n, SESSION_CLIENT_MAX)});
     s->subject = subject != NULL ? strdup(subject) : NULL;
+    session_changed(s);
 }
 
 void session_detach(struct session *s) {
@@ -175,6 +224,7 @@ void session_detach(struct session *s) {
     s->peer = NULL;
     attach_end_session(s);
     host->hooks->detached(s);
+    session_changed(s);
     loop_timer_del(host->loop, &s->probe);
     /* planted: stale-session */
     if (host->stopping || s->ttl_ms == 0 ||
@@ -198,13 +248,16 @@ void session_end(struct session *s) {
         host->detached_count--;
     }
     hash_remove(&host->sessions, &s->node);
+    hash_remove(&host->shown, &s->shown_node);
     host->lasting_count -= s->lasting;
+    host->console_count -= s->console;
     for (struct list *n; (n = list_first(&s->order)) != NULL;)
         process_kill(list_entry(n, struct process, order));
     for (struct list *n; (n = list_first(&s->leftovers)) != NULL;)
         process_kill(list_entry(n, struct process, link));
     snapshot_end_all(s);
     host->hooks->ended(s);
+    ledger_remove(&host->ledger, &s->row, str_of(s->shown), (struct str){NULL, 0});
     hash_fini(&s->processes);
     retention_leave(&host->outputs);
     retention_leave(&host->entries);

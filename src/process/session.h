@@ -22,22 +22,35 @@ struct session_ask {
 struct session {
     struct hash_node node;
     char id[UUID_LEN + 1];
+    struct hash_node shown_node;
+    char shown[UUID_LEN + 1]; /* its name for those who may look but not resume; begins as id */
     struct process_host *host;
     struct rpc_peer *peer; /* NULL = detached */
     char *client,
         *subject; /* owned: clientName and token subject of the last connection; NULL: none */
+    bool console; /* of the console: it may watch every process, and is not for clients */
+    struct ledger_row row;
+    int64_t started_ms;               /* Unix time */
     bool wants_started, wants_failed; /* its client asked for process/started, process/failed */
     bool output_ack; /* its new processes keep output until process/ack covers it */
     bool lasting;    /* it was granted more than the settings; counted in host->lasting_count */
     uint64_t ttl_ms; /* 0 = it ends with its connection */
     uint64_t closed_retention_ms;
-    struct hash processes; /* struct process by process id */
-    struct list order;     /* its processes, oldest first */
-    size_t running;        /* its processes that have not closed */
-    struct list views;     /* struct attach: the processes that its connection watches */
-    struct fs_conn *files; /* the file calls and handles of its connection; owned */
-    struct web_conn *web;  /* the HTTP requests of its connection; owned */
-    struct list snapshots; /* struct snapshot, the least recently used first */
+    struct hash processes;       /* struct process by process id */
+    struct list order;           /* its processes, oldest first */
+    size_t running;              /* its processes that have not closed */
+    struct list views;           /* struct attach: the processes that its connection watches */
+    struct attach_pace {         /* of the views of a console */
+        struct loop_timer timer; /* set: they wait for it */
+        uint64_t began;          /* loop time of the last turn */
+        size_t left;             /* bytes of this turn */
+    } pace;
+    struct console_viewer *watcher; /* belongs to a room above, opaque here */
+    bool viewer;                    /* it is the session of somebody who looks at the console */
+    unsigned serial;                /* of a viewer, from 1 */
+    struct fs_conn *files;          /* the file calls and handles of its connection; owned */
+    struct web_conn *web;           /* the HTTP requests of its connection; owned */
+    struct list snapshots;          /* struct snapshot, the least recently used first */
     size_t snapshot_count;
     struct list captures; /* struct login: shells that tell their state, or have */
     struct list helpers;  /* struct fs_helper, the least recently used first */
@@ -54,6 +67,21 @@ struct session {
 
 /* A new session attached to `peer`. NULL with e set. */
 struct session *session_new(struct process_host *host, struct rpc_peer *peer, struct err *e);
+
+/*
+ * Likewise for the console: for a connection that looks at it, with which it ends; or (`peer` NULL)
+ * one that lasts until the server ends.
+ */
+struct session *session_new_console(struct process_host *host, struct rpc_peer *peer,
+                                    struct err *e);
+
+/* The session with that `shown` name, or NULL. */
+struct session *session_shown(const struct process_host *host, struct str name);
+
+/* The session whose processes a call names. */
+static inline struct session *session_of_call(const struct rpc_call *c) {
+    return c->target != NULL ? c->target : c->peer->user;
+}
 
 /*
  * Attaches the session with that id to `peer`. NULL with e set: the id is unknown, or another

@@ -1,6 +1,7 @@
 #include "process/start.h"
 
 #include "base/uri.h"
+#include "base/utf8.h"
 #include "base/uuid.h"
 #include "json/jsonw.h"
 #include "process/process.h"
@@ -17,6 +18,8 @@
 
 /* Where to look for programs if the command has no PATH. */
 #define START_DEFAULT_PATH "/usr/local/bin:/bin:/usr/bin"
+#define START_CWD_MAX 4096 /* bytes of a directory that are kept */
+#define START_CWD_JSON_MAX (6 * START_CWD_MAX + 2)
 #define START_ARENA_MAX ((size_t)CONN_MSG_MAX * 2) /* bytes of argv, environment and cwd */
 
 /* -- decoding -- */
@@ -466,6 +469,22 @@ static int start_keep_argv(struct process *j, const struct start_params *p) {
     return 0;
 }
 
+/* Keeps the directory for those who watch all processes. 0 or -ENOMEM. */
+static int start_keep_cwd(struct process *j) {
+    if (!j->host->ledger.on)
+        return 0;
+    _cleanup_free_ char *cwd = strdup(j->command.cwd);
+    _cleanup_buf_ struct buf b = BUF_INIT(START_CWD_JSON_MAX);
+    if (cwd == NULL)
+        return -ENOMEM;
+    size_t n = strlen(cwd);
+    utf8_mend(cwd, n);
+    if (jsonw_str(&b, (struct str){cwd, utf8_cut(cwd, n, START_CWD_MAX)}) < 0)
+        return -ENOMEM;
+    j->cwd_json = (struct str){steal_ptr(&b.p), b.len};
+    return 0;
+}
+
 /* Adds the limits, and the sandbox around it all. */
 static int start_confine(struct process *j, struct start *s, struct err *e) {
     struct process_host *host = j->host;
@@ -504,7 +523,8 @@ static int start_keep(struct process *j, const struct start_params *p, struct st
     j->command = (struct process_command){s->spec.program, s->spec.cwd, s->spec.argv};
     j->proc.timeout_ms = p->has_timeout ? p->timeout_ms : 0;
     j->sandboxed = p->policy.profile != NULL;
-    return start_keep_argv(j, p);
+    int r = start_keep_argv(j, p);
+    return r == 0 ? start_keep_cwd(j) : r;
 }
 
 int start_launch(struct process *j, struct start *s, struct err *e) {
@@ -530,7 +550,7 @@ int start_launch(struct process *j, struct start *s, struct err *e) {
  * gone. */
 static int start_process(struct rpc_call *c, struct start_params *p, struct start *s,
                          struct err *e) {
-    struct process *j = process_new(c->peer->user, p->process_id);
+    struct process *j = process_new(session_of_call(c), p->process_id);
     if (j == NULL)
         return err_os(e, ERR_INTERNAL, ENOMEM);
     int r = start_keep(j, p, s);
@@ -563,7 +583,7 @@ enum rpc_outcome start_run(struct rpc_call *c, void *params, struct buf *result,
                  .rows = p->has_size ? p->size.rows : START_ROWS,
                  .cols = p->has_size ? p->size.cols : START_COLS},
         .launch = SANDBOX_LAUNCH_INIT};
-    int r = start_check(c->peer->user, p, &s, e);
+    int r = start_check(session_of_call(c), p, &s, e);
     if (r == 0)
         r = start_process(c, p, &s, e);
     if (r == 0)

@@ -19,6 +19,7 @@ void rpc_host_init(struct rpc_host *h, struct pool *pool, const struct rpc_metho
     *h = (struct rpc_host){
         .loop = pool->loop, .pool = pool, .methods = methods, .method_count = count};
     h->lanes = lanes;
+    h->greeting = "initialize";
     list_init(&h->ahead);
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     h->readers = cpus < 4 ? 1 : MIN((size_t)cpus / 2, (size_t)RPC_READERS_MAX);
@@ -340,8 +341,9 @@ static int rpc_id_text(const struct json_node *id, struct buf *b) {
 static int rpc_check_life(const struct rpc_peer *p, const struct rpc_method *m, struct err *e) {
     if (m->family == NULL || p->life == RPC_READY)
         return 0;
-    return err_set(e, ERR_INVALID_REQUEST, "client must %s before using %s methods",
-                   p->life == RPC_NEW ? "call initialize" : "send initialized", m->family);
+    return err_set(e, ERR_INVALID_REQUEST, "client must %s%s before using %s methods",
+                   p->life == RPC_NEW ? "call " : "send initialized",
+                   p->life == RPC_NEW ? p->host->greeting : "", m->family);
 }
 
 static enum rpc_outcome rpc_execute(struct rpc_call *c, struct rpc_params *params,

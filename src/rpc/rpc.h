@@ -96,7 +96,8 @@ struct rpc_host {
     size_t readers;    /* their maximum */
     const struct rpc_method *methods;
     size_t method_count;
-    size_t lanes; /* >= 1 */
+    size_t lanes;         /* >= 1 */
+    const char *greeting; /* the method that comes first, for errors; "initialize" */
     struct json_doc doc;
     struct buf result;                             /* under construction */
     struct sendq_seg *blob;                        /* segments to insert into it, or NULL */
@@ -151,6 +152,7 @@ struct rpc_call {
     size_t charged;                     /* bytes; see rpc_charge() */
     bool yielded;                       /* it has no lane */
     const struct conn_message *message; /* in a handler: the message with the call; borrowed */
+    void *target; /* in a handler: the owner's, what the params are about; NULL = its own */
     void *user;
     void (*cancelled)(struct rpc_call *c); /* the connection is gone; frees the call */
     void (*expire)(struct rpc_call *c); /* end of input: answers at once, incomplete if need be */
