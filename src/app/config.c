@@ -104,8 +104,8 @@ static int config_number(const struct config *c, const struct option_spec *spec,
 
 static int config_list(const struct config *c, const struct option_spec *spec,
                        const struct json_node *v, struct err *e) {
-    const char *want = spec->kind == OPTION_HOSTS ? "must be an array of host names"
-                                                  : "must be an array of networks";
+    const char *want = spec->kind == OPTION_NETS ? "must be an array of networks"
+                                                 : "must be an array of host names";
     if (v->type != JSON_ARRAY)
         return config_bad(c, spec, want, e);
     json_for_each(name, v) {
@@ -130,6 +130,7 @@ static int config_value(const struct config *c, const struct option_spec *spec,
     case OPTION_COUNT:
     case OPTION_SECONDS: return config_number(c, spec, v, e);
     case OPTION_HOSTS:
+    case OPTION_CONSOLE_HOSTS:
     case OPTION_NETS: return config_list(c, spec, v, e);
     case OPTION_TEXT:
     case OPTION_PATH:
@@ -190,7 +191,7 @@ static int config_members(const struct config *c, const struct json_node *root, 
     if (root->type != JSON_OBJECT)
         return err_set(e, ERR_INVALID_PARAMS, "config file %s: must be a JSON object", c->path);
     struct options_args file = *c->args;
-    file.hosts.count = file.nets.count = 0;
+    file.hosts.count = file.nets.count = file.console_hosts.count = 0;
     const struct config checked = {c->path, &file, c->strings};
     json_for_each_member(k, root) {
         const struct option_spec *spec = config_find(json_str(k));
@@ -214,6 +215,8 @@ static int config_members(const struct config *c, const struct json_node *root, 
         c->args->hosts = file.hosts;
     if (file.from_file[OPT_TRUSTED_PROXY])
         c->args->nets = file.nets;
+    if (file.from_file[OPT_CONSOLE_HOST])
+        c->args->console_hosts = file.console_hosts;
     return 0;
 }
 
@@ -268,6 +271,7 @@ static int config_print_value(const struct options_args *args, enum option_id id
     case OPTION_SECONDS: fprintf(out, "%" PRIu64, args->number[id]); return 0;
     case OPTION_HOSTS: return config_print_list(&args->hosts, out);
     case OPTION_NETS: return config_print_list(&args->nets, out);
+    case OPTION_CONSOLE_HOSTS: return config_print_list(&args->console_hosts, out);
     case OPTION_TEXT:
     case OPTION_PATH:
     case OPTION_CHOICE: return config_print_string(args->value[id], out);

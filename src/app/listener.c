@@ -136,17 +136,17 @@ static const char *listener_remedy(int error) {
 }
 
 static int listener_bind_tcp(struct listener *l, struct err *e) {
-    const struct options *o = l->opt;
+    const struct listener_place *o = &l->place;
     char url[LISTENER_URL_MAX];
     int on = 1;
-    l->io.fd = socket(o->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    l->io.fd = socket(o->addr->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (l->io.fd >= 0)
         (void)setsockopt(l->io.fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (l->io.fd >= 0 && bind(l->io.fd, (const struct sockaddr *)&o->addr, o->addr_len) == 0 &&
+    if (l->io.fd >= 0 && bind(l->io.fd, (const struct sockaddr *)o->addr, o->addr_len) == 0 &&
         listen(l->io.fd, LISTENER_BACKLOG) == 0)
         return 0;
     int error = errno;
-    listener_tcp_url(&o->addr, url, sizeof url);
+    listener_tcp_url(o->addr, url, sizeof url);
     err_set(e, ERR_INTERNAL, "cannot listen on %s: %s (os error %d)%s", url, err_os_text(error),
             error, listener_remedy(error));
     return -error;
@@ -189,7 +189,7 @@ static int listener_bind_private(int fd, const struct sockaddr_un *un) {
 }
 
 static int listener_try_unix(struct listener *l) {
-    const struct sockaddr_un *un = (const void *)&l->opt->addr;
+    const struct sockaddr_un *un = (const void *)l->place.addr;
     struct stat st;
     l->io.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (l->io.fd < 0)
@@ -210,7 +210,7 @@ static int listener_try_unix(struct listener *l) {
 }
 
 static int listener_bind_unix(struct listener *l, struct err *e) {
-    const char *path = ((const struct sockaddr_un *)&l->opt->addr)->sun_path;
+    const char *path = ((const struct sockaddr_un *)l->place.addr)->sun_path;
     int r = listener_try_unix(l);
     if (r == -ENOTSOCK)
         err_set(e, ERR_INTERNAL,
@@ -230,7 +230,7 @@ static int listener_bind_unix(struct listener *l, struct err *e) {
 
 static void listener_remove_file(struct listener *l) {
     struct stat st;
-    const char *path = ((const struct sockaddr_un *)&l->opt->addr)->sun_path;
+    const char *path = ((const struct sockaddr_un *)l->place.addr)->sun_path;
     if (l->socket_ino == 0)
         return;
     if (lstat(path, &st) == 0 && st.st_dev == l->socket_dev && st.st_ino == l->socket_ino)
@@ -238,10 +238,10 @@ static void listener_remove_file(struct listener *l) {
     l->socket_ino = 0;
 }
 
-void listener_init(struct listener *l, struct loop *loop, const struct options *opt,
+void listener_init(struct listener *l, struct loop *loop, const struct listener_place *place,
                    struct conn_host *conns, struct ops *ops) {
     *l = (struct listener){.loop = loop,
-                           .opt = opt,
+                           .place = *place,
                            .conns = conns,
                            .ops = ops,
                            .io = {.fd = -1, .fn = listener_on_ready},
@@ -249,23 +249,29 @@ void listener_init(struct listener *l, struct loop *loop, const struct options *
 }
 
 int listener_open(struct listener *l, struct err *e) {
-    int r = l->opt->listen == OPTIONS_LISTEN_UNIX ? listener_bind_unix(l, e)
-            : l->opt->listen == OPTIONS_LISTEN_WS ? listener_bind_tcp(l, e)
-                                                  : 0;
+    int r = l->place.kind == OPTIONS_LISTEN_UNIX ? listener_bind_unix(l, e)
+            : l->place.kind == OPTIONS_LISTEN_WS ? listener_bind_tcp(l, e)
+                                                 : 0;
     if (r < 0)
         return r;
-    if (l->opt->listen == OPTIONS_LISTEN_FD)
-        l->io.fd = l->opt->listen_fd;
+    if (l->place.kind == OPTIONS_LISTEN_FD)
+        l->io.fd = l->place.fd;
     if (r == 0)
         r = loop_io_add(l->loop, &l->io, EPOLLIN);
-    if (r == 0)
+    if (r == 0 && l->place.announce)
         r = listener_announce(l->io.fd);
     return r < 0 ? err_os(e, ERR_INTERNAL, -r) : 0;
 }
 
+int listener_address(const struct listener *l, struct sock_addr *a) {
+    socklen_t n = sizeof *a;
+    memset(a, 0, sizeof *a);
+    return getsockname(l->io.fd, &a->u.sa, &n) < 0 ? -errno : 0;
+}
+
 void listener_close(struct listener *l) {
-    if (l->io.added)
-        sdnotify_send(l->opt->notify_socket, "STOPPING=1");
+    if (l->io.added && l->place.notify_socket != NULL)
+        sdnotify_send(l->place.notify_socket, "STOPPING=1");
     loop_timer_del(l->loop, &l->resume);
     loop_io_del(l->loop, &l->io);
     listener_remove_file(l);

@@ -54,21 +54,21 @@ static bool parse_ipv6(struct str s, struct sockaddr_in6 *in6) {
 }
 
 /* "IP:PORT", IPv6 in brackets. */
-static bool parse_endpoint(const char *text, struct options *o) {
+static bool parse_endpoint(const char *text, struct sockaddr_storage *addr, socklen_t *len) {
     const char *colon = strrchr(text, ':');
     uint32_t port;
     if (colon == NULL || colon == text || !parse_digits(str_of(colon + 1), UINT16_MAX, &port))
         return false;
     struct str host = {text, (size_t)(colon - text)};
     if (host.p[0] == '[') {
-        struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&o->addr;
-        o->addr_len = sizeof(*in6);
+        struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)addr;
+        *len = sizeof(*in6);
         in6->sin6_port = htons((uint16_t)port);
         return host.p[host.n - 1] == ']' && host.n > 2 &&
                parse_ipv6((struct str){host.p + 1, host.n - 2}, in6);
     }
-    struct sockaddr_in *in = (struct sockaddr_in *)&o->addr;
-    o->addr_len = sizeof(*in);
+    struct sockaddr_in *in = (struct sockaddr_in *)addr;
+    *len = sizeof(*in);
     in->sin_family = AF_INET;
     in->sin_port = htons((uint16_t)port);
     return parse_address(AF_INET, host, &in->sin_addr);
@@ -107,7 +107,7 @@ static int set_listen(struct options *o, const char *url, struct err *e) {
     if (strncmp(url, WS_SCHEME, strlen(WS_SCHEME)) != 0)
         return err_set(e, ERR_INVALID_PARAMS,
                        "unsupported --listen URL `%s`; expected `ws://IP:PORT` or `stdio`", url);
-    if (!parse_endpoint(url + strlen(WS_SCHEME), o))
+    if (!parse_endpoint(url + strlen(WS_SCHEME), &o->addr, &o->addr_len))
         return err_set(e, ERR_INVALID_PARAMS,
                        "invalid websocket --listen URL `%s`; expected `ws://IP:PORT`", url);
     return 0;
@@ -118,18 +118,18 @@ int options_check_listen(const char *url, struct err *e) {
     return set_listen(&scratch, url, e);
 }
 
-static bool is_loopback(const struct options *o) {
-    if (o->addr.ss_family == AF_INET) {
-        const struct sockaddr_in *in = (const struct sockaddr_in *)&o->addr;
+static bool is_loopback(const struct sockaddr_storage *addr) {
+    if (addr->ss_family == AF_INET) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)addr;
         return ntohl(in->sin_addr.s_addr) >> 24 == 127;
     }
-    const struct in6_addr *a = &((const struct sockaddr_in6 *)&o->addr)->sin6_addr;
+    const struct in6_addr *a = &((const struct sockaddr_in6 *)addr)->sin6_addr;
     return IN6_IS_ADDR_LOOPBACK(a) || (IN6_IS_ADDR_V4MAPPED(a) && a->s6_addr[12] == 127);
 }
 
 bool options_exposed(const struct options *o) {
     bool network = o->addr.ss_family == AF_INET || o->addr.ss_family == AF_INET6;
-    return o->listen != OPTIONS_LISTEN_STDIO && network && !is_loopback(o);
+    return o->listen != OPTIONS_LISTEN_STDIO && network && !is_loopback(&o->addr);
 }
 
 bool options_unauthenticated_exposed(const struct options *o) {
@@ -286,6 +286,29 @@ static int apply_http_program(struct options *o, const struct options_args *a, s
     return o->http_program == NULL ? err_os(e, ERR_INTERNAL, errno) : 0;
 }
 
+static int apply_console(struct options *o, const struct options_args *a, struct err *e) {
+    const char *url = a->value[OPT_CONSOLE], *page = a->value[OPT_CONSOLE_PAGE];
+    o->console_control = a->on[OPT_CONSOLE_CONTROL];
+    if (page != NULL && (o->console_page = absolute_path(page)) == NULL)
+        return err_os(e, ERR_INTERNAL, errno);
+    for (size_t i = 0; i < a->console_hosts.count; i++) {
+        o->console_hosts[i] = strdup(a->console_hosts.items[i]);
+        if (o->console_hosts[i] == NULL)
+            return err_os(e, ERR_INTERNAL, ENOMEM);
+        o->console_host_count++;
+    }
+    if (url == NULL)
+        return 0;
+    if (strncmp(url, WS_SCHEME, strlen(WS_SCHEME)) != 0 ||
+        !parse_endpoint(url + strlen(WS_SCHEME), &o->console_addr, &o->console_addr_len))
+        return err_set(e, ERR_INVALID_PARAMS, "invalid --console URL `%s`; expected `ws://IP:PORT`",
+                       url);
+    if (o->auth.mode == AUTH_NONE && !is_loopback(&o->console_addr))
+        return err_set(e, ERR_INVALID_PARAMS,
+                       "--console: `%s` is not a loopback address and `--ws-auth` is not set", url);
+    return 0;
+}
+
 static int apply_files(struct options *o, const struct options_args *a, struct err *e) {
     if (a->given[OPT_AUDIT_LOG]) {
         o->audit_log = absolute_path(a->value[OPT_AUDIT_LOG]);
@@ -395,6 +418,8 @@ static int apply(struct options *o, const struct options_args *a, unsigned passe
         r = apply_command_limits(o, a, e);
     if (r == 0)
         r = apply_http_program(o, a, e);
+    if (r == 0)
+        r = apply_console(o, a, e);
     return r == 0 ? apply_files(o, a, e) : r;
 }
 
@@ -426,6 +451,7 @@ static int print_config(const struct options *o, struct options_args *a, FILE *o
         a->value[auth_file_option(a)] = o->auth_file;
     a->value[OPT_AUDIT_LOG] = o->audit_log;
     a->value[OPT_HTTP_PROGRAM] = o->http_program;
+    a->value[OPT_CONSOLE_PAGE] = o->console_page;
     return config_print(a, out, e);
 }
 
@@ -465,6 +491,9 @@ void options_fini(struct options *o) {
     free(o->notify_socket);
     for (size_t i = 0; i < o->http_host_count; i++)
         free(o->http_hosts[i]);
+    for (size_t i = 0; i < o->console_host_count; i++)
+        free(o->console_hosts[i]);
+    free(o->console_page);
     *o = (struct options){.listen_fd = -1};
 }
 

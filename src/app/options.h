@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#define OPTIONS_LIST_MAX 16 /* values of --http-host, of --trusted-proxy */
+#define OPTIONS_LIST_MAX 16 /* values of --http-host, --trusted-proxy, --console-host */
 
 enum options_listen {
     OPTIONS_LISTEN_WS,    /* bind `addr`, IPv4 or IPv6, port 0 = any */
@@ -34,10 +34,16 @@ struct options {
     uint64_t concurrent_requests;       /* per connection, >= 1 */
     char *http_hosts[OPTIONS_LIST_MAX]; /* owned: names that HTTP accepts in Host */
     size_t http_host_count;
-    struct forwarded trusted; /* whose X-Forwarded-For counts */
-    bool metrics;             /* answer /metrics */
-    bool http_files;          /* answer /v1/files */
-    char *http_program;       /* owned: for web_host_init(); NULL = beside our own */
+    struct forwarded trusted;             /* whose X-Forwarded-For counts */
+    struct sockaddr_storage console_addr; /* of the console's listener */
+    socklen_t console_addr_len;           /* 0: there is no console */
+    bool console_control;
+    char *console_hosts[OPTIONS_LIST_MAX]; /* owned: names that it accepts in Host */
+    size_t console_host_count;
+    char *console_page; /* owned, absolute: its files; NULL = those built in */
+    bool metrics;       /* answer /metrics */
+    bool http_files;    /* answer /v1/files */
+    char *http_program; /* owned: for web_host_init(); NULL = beside our own */
 
     /* Authentication. */
     struct auth auth; /* loaded, ready to use */

@@ -109,6 +109,7 @@ static const char *keep_value(struct options_args *args, const struct option_spe
     case OPTION_COUNT:
     case OPTION_SECONDS: return options_value_number(spec, value, &args->number[id], reason);
     case OPTION_HOSTS:
+    case OPTION_CONSOLE_HOSTS:
     case OPTION_NETS: return options_value_add(args, spec->kind, value);
     case OPTION_BOOL: args->on[id] = strcmp(value, "true") == 0; return NULL;
     case OPTION_FLAG:

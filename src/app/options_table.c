@@ -108,6 +108,31 @@ const struct option_spec options_table[OPT_COUNT] = {
                           .key = "requireAuth",
                           .help = "Refuse to listen on an address that is not loopback without\n"
                                   "--ws-auth, instead of warning about it"},
+    [OPT_CONSOLE] =
+        {.name = "console",
+         .value = "URL",
+         .key = "console",
+         .kind = OPTION_TEXT,
+         .help = "Serve a page on which people watch the commands of all clients, at an address\n"
+                 "of its own, `ws://IP:PORT`; port 0 lets the kernel choose. The link is printed\n"
+                 "on standard error and is good for one browser; see \"Console\" in PROTOCOL.md"},
+    [OPT_CONSOLE_CONTROL] = {.name = "console-control",
+                             .key = "consoleControl",
+                             .help = "Let the console type, signal and start commands too"},
+    [OPT_CONSOLE_HOST] =
+        {.name = "console-host",
+         .value = "NAME",
+         .key = "consoleHosts",
+         .kind = OPTION_CONSOLE_HOSTS,
+         .repeatable = true,
+         .help = "A name by which browsers may ask for the console, on any port, besides its own\n"
+                 "address; can be given up to 16 times"},
+    [OPT_CONSOLE_PAGE] = {.name = "console-page",
+                          .value = "DIR",
+                          .key = "consolePage",
+                          .kind = OPTION_PATH,
+                          .help = "Take the files of the page from DIR (tools/console-assets)\n"
+                                  "[default: those that are built in]"},
     [OPT_TRUSTED_PROXY] =
         {.name = "trusted-proxy",
          .value = "CIDR",

@@ -18,6 +18,10 @@ enum option_id {
     OPT_WS_AUDIENCE,
     OPT_WS_MAX_CLOCK_SKEW,
     OPT_REQUIRE_AUTH,
+    OPT_CONSOLE,
+    OPT_CONSOLE_CONTROL,
+    OPT_CONSOLE_HOST,
+    OPT_CONSOLE_PAGE,
     OPT_TRUSTED_PROXY,
     OPT_HTTP_HOST,
     OPT_METRICS,
@@ -71,15 +75,16 @@ enum option_id {
 };
 
 enum option_kind {
-    OPTION_FLAG,    /* no value */
-    OPTION_TEXT,    /* UTF-8 */
-    OPTION_PATH,    /* any bytes, but not empty */
-    OPTION_CHOICE,  /* one of `choices` */
-    OPTION_BOOL,    /* true or false */
-    OPTION_COUNT,   /* a whole number */
-    OPTION_SECONDS, /* seconds with fractions; kept, and written in the config file, in ms */
-    OPTION_HOSTS,   /* host names, one by one; an array in the config file */
-    OPTION_NETS,    /* networks, likewise */
+    OPTION_FLAG,          /* no value */
+    OPTION_TEXT,          /* UTF-8 */
+    OPTION_PATH,          /* any bytes, but not empty */
+    OPTION_CHOICE,        /* one of `choices` */
+    OPTION_BOOL,          /* true or false */
+    OPTION_COUNT,         /* a whole number */
+    OPTION_SECONDS,       /* seconds with fractions; kept, and written in the config file, in ms */
+    OPTION_HOSTS,         /* host names, one by one; an array in the config file */
+    OPTION_NETS,          /* networks, likewise */
+    OPTION_CONSOLE_HOSTS, /* host names, likewise */
 };
 
 /*
@@ -96,7 +101,7 @@ struct options_args {
     struct options_list {
         const char *items[OPTIONS_LIST_MAX];
         size_t count;
-    } hosts, nets; /* HOSTS, NETS */
+    } hosts, nets, console_hosts; /* HOSTS, NETS, CONSOLE_HOSTS */
 };
 
 struct option_spec {
@@ -134,10 +139,12 @@ const char *options_value_number(const struct option_spec *spec, const char *tex
 const char *options_value_range(const struct option_spec *spec, uint64_t v, bool in_ms,
                                 char reason[OPTIONS_REASON_MAX]);
 
-/* The list that a HOSTS or NETS option fills. */
+/* The list that an option of kind HOSTS, NETS or CONSOLE_HOSTS fills. */
 static inline struct options_list *options_value_list(struct options_args *args,
                                                       enum option_kind kind) {
-    return kind == OPTION_NETS ? &args->nets : &args->hosts;
+    return kind == OPTION_NETS            ? &args->nets
+           : kind == OPTION_CONSOLE_HOSTS ? &args->console_hosts
+                                          : &args->hosts;
 }
 
 /* Adds a host name or a network to its list (borrowed). NULL, or why it cannot be used. */

@@ -108,15 +108,15 @@ static const char *value_check_host(const char *name) {
 const char *options_value_add(struct options_args *args, enum option_kind kind, const char *text) {
     struct options_list *list = options_value_list(args, kind);
     struct forwarded scratch = {0};
-    const char *bad = kind == OPTION_HOSTS ? value_check_host(text)
+    const char *bad = kind != OPTION_NETS ? value_check_host(text)
                       : forwarded_add(&scratch, text) < 0
                           ? "not an address, a network such as 10.0.0.0/8, or `unix`"
                           : NULL;
     if (bad != NULL)
         return bad;
     if (list->count == ARRAY_LEN(list->items))
-        return kind == OPTION_HOSTS ? "more than " TEXT_OF(OPTIONS_LIST_MAX) " names"
-                                    : "more than " TEXT_OF(OPTIONS_LIST_MAX) " networks";
+        return kind != OPTION_NETS ? "more than " TEXT_OF(OPTIONS_LIST_MAX) " names"
+                                   : "more than " TEXT_OF(OPTIONS_LIST_MAX) " networks";
     list->items[list->count++] = text;
     return NULL;
 }

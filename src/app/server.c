@@ -13,9 +13,11 @@
 #include "process/session.h"
 #include "web/web_conn.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <malloc.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/signalfd.h>
 #include <time.h>
 
@@ -115,7 +117,7 @@ static void server_on_files(struct conn *c, const struct http_request *r,
 /* -- metrics -- */
 
 static void server_count_conns(const struct server *s, struct metrics_now *now) {
-    now->connections = s->conns.count;
+    now->connections = s->conns.count + s->console.conns.count;
     list_for_each(n, &s->conns.conns) {
         const struct conn *c = list_entry(n, struct conn, node);
         const struct rpc_peer *p = c->user;
@@ -228,9 +230,11 @@ static void server_on_stop_timer(struct loop_timer *t) {
 static void server_stop_now(struct server *s) {
     s->processes.stopping = true;
     listener_close(&s->listener);
+    listener_close(&s->console_listener);
     list_for_each(n, &s->conns.conns) {
         conn_end(list_entry(n, struct conn, node), 1001, "the server is shutting down");
     }
+    console_stop(&s->console, "the server is shutting down");
     process_host_end_detached(&s->processes);
     if (loop_timer_set(&s->loop, &s->stop_timer, SERVER_STOP_MS * LOOP_MS) < 0)
         s->loop.stop = true;
@@ -268,7 +272,7 @@ static void server_on_stop_task(struct loop_task *t) {
 static void server_on_hangup(struct server *s) {
     _cleanup_err_ struct err e = ERR_INIT;
     audit_reopen(&s->ops.audit);
-    if (s->opt->auth_file == NULL && !audit_enabled(&s->ops.audit))
+    if (s->opt->auth_file == NULL && !audit_has_file(&s->ops.audit))
         server_stop(s);
     else if (s->opt->auth_file == NULL)
         log_info("audit log opened again");
@@ -374,6 +378,31 @@ static void server_time_methods(struct rpc_host *h) {
     }
 }
 
+static void server_place_listeners(struct server *s) {
+    const struct options *o = s->opt;
+    const struct listener_place protocol = {.kind = o->listen,
+                                            .addr = &o->addr,
+                                            .addr_len = o->addr_len,
+                                            .fd = o->listen_fd,
+                                            .notify_socket = o->notify_socket,
+                                            .announce = true};
+    const struct listener_place console = {
+        .kind = OPTIONS_LISTEN_WS, .addr = &o->console_addr, .addr_len = o->console_addr_len};
+    listener_init(&s->listener, &s->loop, &protocol, &s->conns, &s->ops);
+    listener_init(&s->console_listener, &s->loop, &console, &s->console.conns, &s->ops);
+}
+
+static int server_init_console(struct server *s, struct err *e) {
+    const struct options *o = s->opt;
+    const struct console_settings settings = {.on = o->console_addr_len > 0,
+                                              .control = o->console_control,
+                                              .page = o->console_page,
+                                              .hosts = s->opt->console_hosts,
+                                              .host_count = o->console_host_count,
+                                              .retained_output = o->retained_output};
+    return console_init(&s->console, &settings, &s->loop, &s->pool, &s->processes, &s->ops, e);
+}
+
 int server_init(struct server *s, struct options *opt, struct rlimit nofile, struct err *e) {
     *s = (struct server){.opt = opt,
                          .signals = {.fd = -1, .fn = server_on_signal},
@@ -382,7 +411,7 @@ int server_init(struct server *s, struct options *opt, struct rlimit nofile, str
                          .drain_timer.fn = server_on_drain_timer,
                          .heap_timer.fn = server_on_heap_timer};
     size_t lanes = (size_t)MIN(opt->concurrent_requests, (uint64_t)SERVER_LANES_MAX);
-    listener_init(&s->listener, &s->loop, opt, &s->conns, &s->ops);
+    server_place_listeners(s);
     int r = loop_init(&s->loop, NULL);
     server_note_start(s);
     if (r == 0)
@@ -411,26 +440,66 @@ int server_init(struct server *s, struct options *opt, struct rlimit nofile, str
     if (r < 0 || web < 0)
         return r < 0 ? err_os(e, ERR_INTERNAL, -r) : web;
     r = process_host_check_limits(&s->processes, e);
-    return r < 0 ? r : ops_init(&s->ops, &s->loop, opt->audit_log, e);
+    r = r < 0 ? r : ops_init(&s->ops, &s->loop, opt->audit_log, e);
+    return r < 0 ? r : server_init_console(s, e);
+}
+
+/* The port, or 0 if it is none. */
+static uint16_t server_port(const struct sock_addr *a) {
+    return a->u.sa.sa_family == AF_INET    ? ntohs(a->u.in.sin_port)
+           : a->u.sa.sa_family == AF_INET6 ? ntohs(a->u.in6.sin6_port)
+                                           : 0;
 }
 
 /* Proxies of processes never lead to the server itself. */
 static int server_listen_tcp(struct server *s, struct err *e) {
-    int r = listener_open(&s->listener, e);
     struct sock_addr a;
-    socklen_t n = sizeof a;
-    memset(&a, 0, sizeof a);
-    if (r == 0 && getsockname(s->listener.io.fd, &a.u.sa, &n) == 0)
-        s->processes.proxies.own_port = a.u.sa.sa_family == AF_INET    ? ntohs(a.u.in.sin_port)
-                                        : a.u.sa.sa_family == AF_INET6 ? ntohs(a.u.in6.sin6_port)
-                                                                       : 0;
+    int r = listener_open(&s->listener, e);
+    if (r == 0 && listener_address(&s->listener, &a) == 0)
+        s->processes.proxies.own_ports[0] = server_port(&a);
     return r;
 }
 
+/* The host of a link; that of a listener for every address is this one. */
+static void server_console_host(const struct sock_addr *a, char host[INET6_ADDRSTRLEN + 2]) {
+    char ip[INET6_ADDRSTRLEN];
+    if (a->u.sa.sa_family == AF_INET) {
+        struct in_addr in = a->u.in.sin_addr;
+        in.s_addr = in.s_addr == INADDR_ANY ? htonl(INADDR_LOOPBACK) : in.s_addr;
+        inet_ntop(AF_INET, &in, host, INET6_ADDRSTRLEN);
+        return;
+    }
+    struct in6_addr in6 = a->u.in6.sin6_addr;
+    if (IN6_IS_ADDR_UNSPECIFIED(&in6))
+        in6 = in6addr_loopback;
+    inet_ntop(AF_INET6, &in6, ip, sizeof ip);
+    snprintf(host, INET6_ADDRSTRLEN + 2, "[%s]", ip);
+}
+
+/* Prints the link as a line on stderr. */
+static int server_listen_console(struct server *s, struct err *e) {
+    char host[INET6_ADDRSTRLEN + 2], link[CONSOLE_LINK_MAX];
+    struct sock_addr a;
+    int r = listener_open(&s->console_listener, e);
+    if (r < 0)
+        return r;
+    r = listener_address(&s->console_listener, &a);
+    if (r < 0)
+        return err_os(e, ERR_INTERNAL, -r);
+    s->processes.proxies.own_ports[1] = server_port(&a);
+    server_console_host(&a, host);
+    console_link(&s->console, host, server_port(&a), link);
+    fprintf(stderr, "console: %s\n", link);
+    return 0;
+}
+
 int server_listen(struct server *s, struct err *e) {
+    int r = s->opt->console_addr_len > 0 ? server_listen_console(s, e) : 0;
+    if (r < 0)
+        return r;
     if (s->opt->listen != OPTIONS_LISTEN_STDIO)
         return server_listen_tcp(s, e);
-    int r = conn_stdio(&s->conns, STDIN_FILENO, STDOUT_FILENO);
+    r = conn_stdio(&s->conns, STDIN_FILENO, STDOUT_FILENO);
     s->ops.metrics.connections++;
     return r < 0 ? err_os(e, ERR_INTERNAL, -r) : 0;
 }
@@ -454,6 +523,7 @@ static bool server_end_pool(struct server *s) {
 bool server_fini(struct server *s) {
     s->processes.stopping = true;
     conn_host_drop(&s->conns);
+    console_drop(&s->console);
     process_host_end_sessions(&s->processes);
     if (!server_end_pool(s)) { /* a thread hangs: keep its memory, the process exits */
         log_warn("a call of the file system hangs: not waiting for it");
@@ -462,7 +532,9 @@ bool server_fini(struct server *s) {
     }
     process_host_fini(&s->processes);
     conn_host_fini(&s->conns);
+    console_fini(&s->console);
     listener_close(&s->listener);
+    listener_close(&s->console_listener);
     loop_io_del(&s->loop, &s->signals);
     util_close_fd(&s->signals.fd);
     rpc_host_fini(&s->rpc);

@@ -4,6 +4,7 @@
 #include "app/listener.h"
 #include "app/options.h"
 #include "base/passwd.h"
+#include "console/console.h"
 #include "files/files_host.h"
 #include "loop/loop.h"
 #include "loop/pool.h"
@@ -34,6 +35,8 @@ struct server {
     struct files_host files;
     struct web_host web;
     struct listener listener;
+    struct console console;
+    struct listener console_listener;
     struct loop_timer heap_timer; /* runs until free memory returns to the system */
     uint64_t started;             /* loop time */
     double started_unix;          /* `started` in seconds of Unix time */

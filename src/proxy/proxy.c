@@ -29,7 +29,7 @@ bool proxy_host_guards(const struct proxy_host *h, const struct sock_addr *a) {
     uint16_t port = ntohs(v4 ? a->u.in.sin_port : a->u.in6.sin6_port);
     if (proxy_name_is_public(a))
         return false;
-    if (port == h->own_port)
+    if (port == h->own_ports[0] || port == h->own_ports[1])
         return true;
     list_for_each(n, &h->all) {
         const struct proxy *p = list_entry(n, struct proxy, node);

@@ -65,10 +65,10 @@ struct proxy_host {
     struct loop *loop;
     const struct proxy_ops *ops;
     struct resolve_options resolver;
-    uint16_t own_port; /* TCP port that the server itself listens on; 0: none */
-    struct list all;   /* struct proxy */
-    struct list ended; /* struct proxy_conn to be freed */
-    size_t conns;      /* of all proxies */
+    uint16_t own_ports[2]; /* TCP ports that the server itself listens on; 0: none */
+    struct list all;       /* struct proxy */
+    struct list ended;     /* struct proxy_conn to be freed */
+    size_t conns;          /* of all proxies */
 };
 
 enum proxy_listener { PROXY_LISTEN_HTTP, PROXY_LISTEN_SOCKS, PROXY_LISTENERS };

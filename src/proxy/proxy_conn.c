@@ -270,7 +270,8 @@ static bool conn_is_own(const struct proxy_conn *c, int fd) {
     socklen_t an = sizeof a, bn = sizeof b;
     memset(&a, 0, sizeof a);
     memset(&b, 0, sizeof b);
-    if (fd < 0 || c->port != c->host->own_port || getsockname(fd, &a.u.sa, &an) < 0 ||
+    const uint16_t *own = c->host->own_ports;
+    if (fd < 0 || (c->port != own[0] && c->port != own[1]) || getsockname(fd, &a.u.sa, &an) < 0 ||
         getpeername(fd, &b.u.sa, &bn) < 0)
         return false;
     a.u.in.sin_port = b.u.in.sin_port; /* it lies at the same place for IPv6 */

@@ -21,6 +21,8 @@ SAMPLE = {
     "commandMemoryBytes": 1 << 30, "commandMemoryBytesMax": 1 << 31, "commandPids": 100,
     "commandPidsMax": 200, "commandCpuPercent": 150, "commandCpuPercentMax": 400,
     "commandTimeoutMs": 1500, "commandTimeoutMaxMs": 60000,
+    "console": "ws://127.0.0.1:0", "consoleControl": True, "consoleHosts": ["box"],
+    "consolePage": "/usr/share/page",
 }
 
 
@@ -56,12 +58,13 @@ def test_defaults():
         "logFormat": "text", "trustedProxies": [],
         "commandMemoryBytes": 0, "commandMemoryBytesMax": 0, "commandPids": 0,
         "commandPidsMax": 0, "commandCpuPercent": 0, "commandCpuPercentMax": 0,
-        "commandTimeoutMs": 0, "commandTimeoutMaxMs": 0,
+        "commandTimeoutMs": 0, "commandTimeoutMaxMs": 0, "consoleControl": False,
+        "consoleHosts": [],
     }
 
 
 def test_sample_covers_every_key():
-    assert set(print_config()) == set(SAMPLE) - {"auditLog"}
+    assert set(print_config()) == set(SAMPLE) - {"auditLog", "console", "consolePage"}
 
 
 def test_every_key(config):
@@ -105,6 +108,10 @@ def test_printed_file_is_a_config_file(config):
     (["--command-cpu-percent-max", "800"], "commandCpuPercentMax", 800),
     (["--command-timeout", "0.5"], "commandTimeoutMs", 500),
     (["--command-timeout-max", "9"], "commandTimeoutMaxMs", 9000),
+    (["--console", "ws://[::1]:1"], "console", "ws://[::1]:1"),
+    (["--console-control"], "consoleControl", True),
+    (["--console-host", "a", "--console-host", "b"], "consoleHosts", ["a", "b"]),
+    (["--console-page", "/x"], "consolePage", "/x"),
     (["--listen", "stdio"], "listen", "stdio"),
 ])
 def test_command_line_wins(config, args, key, value):

@@ -305,4 +305,21 @@ FAULTS = [
     Fault(
         "any-origin", "web pages may connect", edit(r"\.p != NULL", ".n > 1000"),
         [e2e(r"assert", "test_http.py::test_origin_is_refused")]),
+    Fault(
+        "any-page", "a page of another origin speaks with the console",
+        edit(r"strncasecmp\(.*?\) == 0", "true"),
+        [e2e(r"DID NOT RAISE", "test_console_http.py::test_foreign_origins")]),
+    Fault(
+        "any-port", "a page of another port is taken for the console's",
+        edit(r"str_eqz\(port, digits\)", "true"),
+        [Unit("console_http", r"Host 127\.0\.0\.1:8081"),
+         e2e(r"assert 200 == 421", "test_console_http.py::test_foreign_hosts"),
+         Fuzz("console", r"ERROR: libFuzzer")]),
+    Fault(
+        "token-again", "a link of the console works twice", drop,
+        [Unit("ticket", r"a_token_is_good_once"),
+         e2e(r"succeeded", "test_console.py::test_a_token_is_good_once")]),
+    Fault(
+        "only-look", "who may only look may act", edit(r"settings\.control", "settings.on"),
+        [e2e(r"succeeded|Closed", "test_console.py::test_only_look")]),
 ]
