@@ -9,6 +9,7 @@ REAL_CLIENT_ARGS ?=
 CONFORM_CALLS ?= 20000
 CONFORM_SEED ?= 1
 BENCH_ARGS ?=
+CONSOLE ?=
 SOAK_SECONDS ?= 300
 SOAK_ARGS ?=
 PLANTED_ARGS ?=
@@ -30,10 +31,10 @@ build/build.ninja:
 build/exec-server: build/build.ninja FORCE
 	@$(NINJA) -C build exec-server xs
 
-run: ## install what is missing, build, start the server (ARGS=...)
+run: ## install what is missing, build, start the server (ARGS=..., CONSOLE=1 for its page)
 	@tools/deps build
 	@$(MAKE) --no-print-directory build/exec-server >&2
-	@exec tools/run-server $(ARGS)
+	@exec tools/run-server $(ARGS) $(if $(CONSOLE),--console ws://127.0.0.1:0)
 
 check: ## build, lint, unit tests and quick end-to-end tests, in a minute
 	@tools/deps build test
@@ -113,10 +114,12 @@ build-static/build.ninja:
 	@tools/deps build
 	$(MESON_SETUP) build-static -Dstatic=true -Dtests=disabled -Ddebug=false
 
-dist-static: build-static/build.ninja ## stripped static files: dist/exec-server, dist/xs
-	@$(NINJA) -C build-static exec-server xs
+dist-static: build-static/build.ninja ## stripped static files: dist/exec-server, -console, dist/xs
+	@$(NINJA) -C build-static exec-server exec-server-console xs
 	@mkdir -p dist
-	@for name in exec-server xs; do \
+	@rm -f dist/exec-server-console
+	@for name in exec-server exec-server-console xs; do \
+	    case $$name in *-console) ! grep -qs 'no page' build-static/src/assets_page.c || continue ;; esac; \
 	    strip -o dist/$$name.new build-static/$$name && mv dist/$$name.new dist/$$name && \
 	    ls -l dist/$$name || exit 1; \
 	done
