@@ -68,8 +68,8 @@ def frame(opcode, payload=b"", *, fin=True, rsv=0, key=b""):
     return head(opcode, len(payload), fin=fin, rsv=rsv, key=key) + body
 
 
-def upgrade_request(path="/", headers=(), key="dGhlIHNhbXBsZSBub25jZQ=="):
-    lines = [f"GET {path} HTTP/1.1", "Host: localhost", "Connection: Upgrade",
+def upgrade_request(path="/", headers=(), key="dGhlIHNhbXBsZSBub25jZQ==", host="localhost"):
+    lines = [f"GET {path} HTTP/1.1", f"Host: {host}", "Connection: Upgrade",
              "Upgrade: websocket", "Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {key}"]
     lines += [f"{name}: {value}" for name, value in headers]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
@@ -93,14 +93,15 @@ def connect_tcp(address, rcvbuf=None):
 class WebSocket:
     """One connection. Nothing is read unless a test asks for it."""
 
-    def __init__(self, address, *, path="/", headers=(), rcvbuf=None, early=b""):
+    def __init__(self, address, *, path="/", headers=(), rcvbuf=None, early=b"",
+                 host="localhost"):
         self.sock = connect_tcp(address, rcvbuf)
         self.buf = bytearray()
         self.ended = None
         self.answer_pings = True
         self.pings = []
         key = base64.b64encode(os.urandom(16))
-        self.send_bytes(upgrade_request(path, headers, key.decode()) + early)
+        self.send_bytes(upgrade_request(path, headers, key.decode(), host) + early)
         status, fields, self.buf = read_head(self.sock, self.buf, Deadline())
         self.response = Response(status, fields, b"")
         if status != 101:
