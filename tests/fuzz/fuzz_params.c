@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "rpc/envelope.h"
 #include "app/methods.h"
+#include "console/console_methods.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,5 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     for (size_t i = 0; i < methods_count; i++)
         decode(&methods_table[i], data, size);
+    for (size_t i = 0; i < console_methods_count; i++)
+        decode(&console_methods_table[i], data, size);
     return 0;
 }
