@@ -12,6 +12,7 @@ import sys
 import time
 
 import clients
+import consoles
 import filesets
 import hostile
 import sandboxes
@@ -162,6 +163,16 @@ FIGURES = {
                                  beside="ssh"),
     "client_library_size": Figure("size of libexecserver.so", "kB", limit=400, beside="ssh"),
     "client_program_size": Figure("size of xs", "kB", limit=1150, beside="ssh"),
+    "console_rate": Figure("512 MiB of pipe output, watched, beside alone", "MB/s", times=0.95,
+                           more_is_better=True, beside="alone"),
+    "console_cpu": Figure("  server CPU", "s", beside="alone"),
+    "console_echo_p50": Figure("one byte through a pipe, watched, p50", "us", times=0.95,
+                               beside="alone"),
+    "console_echo_p99": Figure("one byte through a pipe, watched, p99", "us", beside="alone"),
+    "console_echo_cpu": Figure("  server CPU per byte", "us", beside="alone"),
+    "console_start_p50": Figure("/bin/true, watched, p50", "us", times=0.95, beside="alone"),
+    "console_start_p99": Figure("/bin/true, watched, p99", "us", beside="alone"),
+    "console_start_cpu": Figure("  server CPU per command", "us", beside="alone"),
     **{f"hostile_{name}_{what}_p99": Figure(f"{what} beside hostile {name}, p99", "us", limit=20000)
        for name in hostile.ATTACKS for what in ("status", "echo")},
 }
@@ -524,6 +535,22 @@ class Bench:
                 for what in ("status", "echo"):
                     self.beside(name, what, servers[0])
 
+    def console(self):
+        """A client whose commands are watched, beside one whose commands are not; ours alone."""
+        for ours in [c for c in self.candidates if c.name == "ours"]:
+            with consoles.Consoles(ours, self.files.path("console")) as servers:
+                for _ in self.rounds(9, 3):
+                    for server in servers:
+                        done = self.drive("bulk", server, bytes=BULK_BYTES)
+                        self.results.add("console_rate", server.name,
+                                         BULK_BYTES / MB / (done["wall_ns"] / 1e9))
+                        self.results.add("console_cpu", server.name, done["cpu_ns"] / 1e9)
+                millis = 1000 if self.quick else 4000
+                self.latency("console_echo", servers, None, self.rounds(4, 2), "echo",
+                             count=2000, warmup=20, millis=millis)
+                self.latency("console_start", servers, None, self.rounds(4, 2), "start",
+                             count=500, warmup=5, millis=millis)
+
     def beside(self, name, what, server):
         taken, millis = [], 1000 if self.quick else 3000
         for turn in self.rounds(3, 1):
@@ -577,6 +604,8 @@ GROUPS = {
                "client_tree_down", "client_far_up", "client_far_down", "client_call_p50",
                "client_idle", "client_copy_memory", "client_library_size", "client_program_size"),
     "http": ("http_p50", "http_p99", "http_cpu", "http_rate", "http_stream_cpu", "http_memory"),
+    "console": ("console_rate", "console_cpu", "console_echo_p50", "console_echo_p99",
+                "console_echo_cpu", "console_start_p50", "console_start_p99", "console_start_cpu"),
     "hostile": tuple(f"hostile_{name}_{what}_p99"
                      for name in hostile.ATTACKS for what in ("status", "echo")),
 }

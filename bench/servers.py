@@ -20,10 +20,11 @@ class BenchError(Exception):
 class Candidate:
     """A program and the way it is started."""
 
-    def __init__(self, name, command, env):
+    def __init__(self, name, command, env, log=None):
         self.name = name
         self.command = command
         self.env = env
+        self.log = log  # a file for its standard error; None: nobody reads it
 
     @property
     def program(self):
@@ -35,9 +36,10 @@ class Server:
 
     def __init__(self, candidate):
         self.name = candidate.name
-        self.process = subprocess.Popen(
-            candidate.command, env=candidate.env, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
+        with open(candidate.log or os.devnull, "wb") as log:
+            self.process = subprocess.Popen(
+                candidate.command, env=candidate.env, stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=log, start_new_session=True)
         self.pid = self.process.pid
         try:
             self.port = self._read_port()
