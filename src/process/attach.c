@@ -17,6 +17,7 @@ struct attach {
     struct loop_task start; /* the first events follow the answer */
     uint64_t id;            /* from 1, per server */
     uint64_t seen;          /* seq of the last event delivered or reported as a gap */
+    uint64_t sizes;         /* number of the next size of the terminal to tell; for consoles */
     bool told;              /* something was delivered */
 };
 
@@ -39,6 +40,21 @@ static void attach_gap(struct attach *a, uint64_t next) {
     notify_event(attach_to(a), a->process, "process/attachGap", (struct str){rest, (size_t)n});
 }
 
+/* Tells a console the sizes that the terminal has got: they come before later events. */
+static void attach_sizes(struct attach *a) {
+    const struct sizes *s = &a->process->sizes;
+    if (!a->viewer->console)
+        return;
+    for (a->sizes = MAX(a->sizes, s->first); a->sizes < s->next; a->sizes++) {
+        const struct sizes_one *one = sizes_at(s, a->sizes);
+        char rest[96];
+        int n =
+            snprintf(rest, sizeof rest, ",\"seq\":%" PRIu64 ",\"size\":{\"rows\":%u,\"cols\":%u}",
+                     one->seq, one->rows, one->cols);
+        notify_event(attach_to(a), a->process, "console/resized", (struct str){rest, (size_t)n});
+    }
+}
+
 /* Counts what was sent against the turn of a console. */
 static void attach_pay(struct attach *a, size_t bytes) {
     struct attach_pace *pace = &a->viewer->pace;
@@ -47,6 +63,7 @@ static void attach_pay(struct attach *a, size_t bytes) {
 
 /* Delivers the next event. False if there is none. */
 static bool attach_step(struct attach *a) {
+    attach_sizes(a);
     const struct process *p = a->process;
     const struct proc *proc = &p->proc;
     size_t i = outlog_find(&proc->log, a->seen);
@@ -253,13 +270,19 @@ enum rpc_outcome attach_run(struct rpc_call *c, void *params, struct buf *result
     }
     *a = (struct attach){.process = p, .viewer = viewer, .start.fn = attach_on_start};
     a->seen = in->after;
+    a->sizes = p->sizes.next;
     a->id = ++host->last_attach_id;
     list_append(&p->views, &a->node);
     list_append(&viewer->views, &a->view);
     loop_defer(host->loop, &a->start);
     if (attach_is_news(p, viewer))
         events_attach(c, p);
-    return rpc_done(result, buf_putf(result, "{\"attachId\":%" PRIu64 "}", a->id));
+    int r = buf_putf(result, "{\"attachId\":%" PRIu64, a->id);
+    if (r == 0 && viewer->console)
+        r = buf_putz(result, ",\"sizes\":");
+    if (r == 0 && viewer->console)
+        r = sizes_put(&p->sizes, result);
+    return rpc_done(result, r < 0 ? r : buf_putc(result, '}'));
 }
 
 /* -- process/detach -- */

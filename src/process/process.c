@@ -254,6 +254,7 @@ void process_free(struct process *p) {
     free((char *)p->id_json.p);
     free((char *)p->argv_json.p);
     free((char *)p->cwd_json.p);
+    sizes_fini(&p->sizes);
     p->host->hooks->freed(p->host);
     free(p);
 }
@@ -313,6 +314,14 @@ bool process_terminate(struct process *p, uint64_t grace_ms) {
         return false;
     process_write_pump(p);
     return true;
+}
+
+void process_resized(struct process *p, unsigned rows, unsigned cols) {
+    if (!p->host->ledger.on)
+        return;
+    sizes_add(&p->sizes, p->proc.next_seq - 1, rows, cols);
+    ledger_touch(&p->host->ledger, &p->row);
+    attach_wake(p);
 }
 
 void process_kill(struct process *p) {

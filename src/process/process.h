@@ -3,6 +3,7 @@
 
 #include "process/network.h"
 #include "process/session.h"
+#include "process/sizes.h"
 
 #define PROCESS_ID_MAX 4096    /* bytes of a process id */
 #define PROCESS_NOTED 4        /* viewers whose attach is not logged again */
@@ -22,7 +23,8 @@ struct process {
     size_t argv_kept, argv_count;              /* the number in argv_json, and in all */
     struct str cwd_json;                       /* owned: its directory, for those who watch all */
     struct ledger_row row;
-    struct list order; /* in session->order, while listed */
+    struct sizes sizes; /* of its terminal */
+    struct list order;  /* in session->order, while listed */
     struct proc proc;
     struct arena start;      /* strings of the start, until exec is decided */
     struct process_command { /* the command line; borrows from `start` */
@@ -80,6 +82,9 @@ void process_expire(struct process *p);
 
 /* Frees a process whose command never ran or is gone with all descendants. */
 void process_free(struct process *p);
+
+/* Its terminal has another size: tells those who watch. */
+void process_resized(struct process *p, unsigned rows, unsigned cols);
 
 /*
  * Like proc_terminate(); waiting writes fail after a forced one. If the command is still starting,

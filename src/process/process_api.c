@@ -193,10 +193,11 @@ enum rpc_outcome process_api_resize_run(struct rpc_call *c, void *params, struct
     if (p == NULL)
         return RPC_ERROR;
     int r = proc_resize(&p->proc, in->size.rows, in->size.cols);
-    ledger_touch(&p->host->ledger, &p->row);
-    events_resize(c, p, in->size.rows, in->size.cols);
-    if (r == 0)
+    if (r == 0) {
+        process_resized(p, in->size.rows, in->size.cols);
+        events_resize(c, p, in->size.rows, in->size.cols);
         return rpc_done_text(result, "{}");
+    }
     if (r == -ENOTTY)
         err_about(e, ERR_INVALID_PARAMS, "process ", p->id, " is not attached to a PTY");
     else

@@ -523,6 +523,8 @@ static int start_keep(struct process *j, const struct start_params *p, struct st
     j->command = (struct process_command){s->spec.program, s->spec.cwd, s->spec.argv};
     j->proc.timeout_ms = p->has_timeout ? p->timeout_ms : 0;
     j->sandboxed = p->policy.profile != NULL;
+    if (s->spec.tty && j->host->ledger.on)
+        sizes_add(&j->sizes, 0, s->spec.rows, s->spec.cols);
     int r = start_keep_argv(j, p);
     return r == 0 ? start_keep_cwd(j) : r;
 }

@@ -357,6 +357,33 @@ def test_typing(owner, page):
     assert peer.startswith("127.0.0.1:") and all(line["peer"] == peer for line in mine)
 
 
+def test_sizes_of_a_terminal(owner, page):
+    """Each with the number of the last event before it, in their order."""
+    process = owner.start("stty -echo; echo ready; while read x; do stty size; done", tty=True,
+                          size={"rows": 10, "cols": 20})
+    owner.wait_output(process, "ready")
+    view = page.watch(process)
+    assert view.sizes == [{"seq": 0, "rows": 10, "cols": 20}]
+    page.wait(lambda: b"ready" in view.output(), "what is retained")
+    for rows in (11, 12, 13):
+        owner.ask("resize", process, size={"rows": rows, "cols": 30})
+        owner.write(process, "x\n")
+        page.wait(lambda r=rows: f"{r} 30".encode() in view.output(), f"{rows} rows")
+        # The size stands before the event that was written at it.
+        event = next(seq for seq, _, data in view.events
+                     if isinstance(data, bytes) and f"{rows} 30".encode() in data)
+        assert view.sizes[-1]["rows"] == rows and view.sizes[-1]["seq"] < event
+    again = page.watch(process)
+    assert again.sizes == view.sizes
+    for rows in range(1, 101):
+        owner.ask("resize", process, size={"rows": rows, "cols": 30})
+    page.wait(lambda: view.sizes[-1]["rows"] == 100, "the last size")
+    late = page.watch(process)
+    assert [one["rows"] for one in late.sizes] == list(range(37, 101))
+    pipe = owner.start("exec sleep 1000")
+    assert page.watch(pipe).sizes == []
+
+
 def test_end_of_input(owner, page):
     process = owner.start("cat; echo end", pipeStdin=True)
     page.type(process, "word\n")

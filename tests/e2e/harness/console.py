@@ -1,6 +1,7 @@
 """A server with a console, and pages that look at it."""
 
 import gzip
+import json
 import re
 
 from .http import Http
@@ -36,8 +37,28 @@ class Page(Client):
     def login(self, **params):
         result = self.call("console/login", params)
         self.secret = result["secret"]  # pylint: disable=attribute-defined-outside-init
-        self.view_of = {}  # pylint: disable=attribute-defined-outside-init
         return result
+
+    def file(self, data):
+        """Sizes of terminals are kept in the view, between its events."""
+        message = json.loads(data)
+        if message.get("method") != "console/resized":
+            return super().file(data)
+        self.received += 1
+        params = message["params"]
+        view = self.views[params["attachId"]]
+        assert set(params) == {"attachId", "processId", "seq", "size"}, params
+        assert params["processId"] == view.name and params["seq"] >= view.seen, params
+        view.sizes.append({"seq": params["seq"], **params["size"]})
+        return message
+
+    def attach(self, session, process, **params):
+        name = process if isinstance(process, str) else process.name
+        result = self.call("process/attach", {"sessionId": session, "processId": name, **params})
+        assert set(result) == {"attachId", "sizes"}
+        view = self.views[result["attachId"]]
+        view.sizes = result["sizes"]
+        return view
 
     def list(self, after=None):
         """All that has changed, put together from as many answers as it takes."""
