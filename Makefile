@@ -19,7 +19,7 @@ VERIFY_ARGS ?=
 MESON_SETUP = meson setup --prefix=$(PREFIX)
 NINJA = ninja --quiet
 
-.PHONY: all run check test verify conform real-client bench fuzz soak peers planted lint format hooks install uninstall dist-static release image image-debian deb clean help FORCE
+.PHONY: all run check test verify conform real-client bench fuzz soak peers planted lint format hooks install uninstall dist-static bash release image image-debian deb clean help FORCE
 
 all: build/exec-server ## build build/exec-server and build/xs (default)
 
@@ -123,6 +123,12 @@ dist-static: build-static/build.ninja ## stripped static files: dist/exec-server
 	    strip -o dist/$$name.new build-static/$$name && mv dist/$$name.new dist/$$name && \
 	    ls -l dist/$$name || exit 1; \
 	done
+
+bash: dist/bash ## Debian's bash with patches/bash-exec-wrapper.patch: dist/bash
+
+dist/bash: patches/bash-exec-wrapper.patch tools/bash
+	@tools/deps build source
+	@tools/bash $@
 
 release: ## static files for x86-64 and aarch64, sums, SPDX list: dist/release
 	@tools/deps build cross

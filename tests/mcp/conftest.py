@@ -1,6 +1,7 @@
 """Fixtures for tests of the MCP server; those of tests/e2e serve too."""
 
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,15 @@ def package(name, version):
 def old(private_tmp):  # pylint: disable=redefined-outer-name,unused-argument
     """The programs of the last release of the old server."""
     return Old(package("@openai/codex-shell-tool-mcp", "0.97.0"))
+
+
+@pytest.fixture(scope="session")
+def our_bash():
+    """The Bash of `make bash`."""
+    bash = Path(os.environ.get("PATCHED_BASH", ROOT / "dist" / "bash"))
+    if not bash.exists():
+        pytest.skip("`make bash` has not been run; `make verify` does it")
+    return bash
 
 
 @pytest.fixture(scope="session")
