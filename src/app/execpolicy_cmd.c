@@ -2,6 +2,7 @@
 
 #include "base/err.h"
 #include "base/utf8.h"
+#include "rules/amend.h"
 #include "rules/execpolicy.h"
 #include "starlark/star.h"
 
@@ -21,9 +22,13 @@ struct cmd {
 };
 
 static const char cmd_help[] =
-    "Checks `.rules` files against a command and prints the decision as JSON.\n"
+    "Checks `.rules` files against a command and prints the decision as JSON; or allows commands.\n"
     "\n"
     "Usage: exec-server execpolicy check [OPTIONS] --rules <PATH> <COMMAND>...\n"
+    "       exec-server execpolicy allow <COMMAND>...\n"
+    "\n"
+    "`allow` adds the rule that commands which begin with these words are allowed to\n"
+    "$CODEX_HOME/rules/default.rules, unless it is there, and prints it.\n"
     "\n"
     "Arguments:\n"
     "  <COMMAND>...\n"
@@ -196,6 +201,56 @@ static int cmd_check(struct cmd *c, int argc, char **argv) {
     return r;
 }
 
+/* -- allow -- */
+
+/* $CODEX_HOME, else .codex in the home directory; the caller frees it. NULL: unknown. */
+static char *cmd_user_dir(void) {
+    const char *set = getenv("CODEX_HOME"), *home = getenv("HOME");
+    char *dir = NULL;
+    if (set != NULL && set[0] != '\0')
+        return strdup(set);
+    if (home == NULL || home[0] == '\0' || asprintf(&dir, "%s/.codex", home) < 0)
+        return NULL;
+    return dir;
+}
+
+static int cmd_allow_words(const struct cmd *c, const struct execpolicy_words *words) {
+    _cleanup_free_ char *dir = cmd_user_dir();
+    _cleanup_buf_ struct buf line = BUF_INIT(AMEND_LINE_MAX);
+    _cleanup_err_ struct err e = ERR_INIT;
+    if (dir == NULL) {
+        fputs("Error: neither CODEX_HOME nor HOME says where the rules are\n", c->err);
+        return 1;
+    }
+    if (amend_allow(dir, words, &line, &e) < 0) {
+        fprintf(c->err, "Error: %s\n", err_msg(&e));
+        return 1;
+    }
+    fprintf(c->out, "%.*s\n", (int)line.len, line.p);
+    return fflush(c->out) == 0 ? 0 : 1;
+}
+
+static int cmd_allow(struct cmd *c, int argc, char **argv) {
+    int first = argc > 0 && strcmp(argv[0], "--") == 0 ? 1 : 0;
+    if (first == 0 && argc > 0 && argv[0][0] == '-') {
+        if (strcmp(argv[0], "-h") != 0 && strcmp(argv[0], "--help") != 0)
+            return cmd_usage(c, "unexpected argument '", argv[0], "' found");
+        fputs(cmd_help, c->out);
+        return 0;
+    }
+    size_t n = (size_t)(argc - first);
+    if (n == 0)
+        return cmd_usage(c, "the following required arguments were not provided:\n  ",
+                         "<COMMAND>...", "");
+    _cleanup_free_ struct str *words = calloc(n, sizeof *words);
+    for (size_t i = 0; words != NULL && i < n; i++) {
+        words[i] = str_of(argv[first + (int)i]);
+        if (!utf8_valid(words[i].p, words[i].n))
+            return cmd_usage(c, "", "a word is not UTF-8", "");
+    }
+    return words == NULL ? 1 : cmd_allow_words(c, &(struct execpolicy_words){words, n});
+}
+
 bool execpolicy_cmd_is(int argc, char **argv) {
     return argc > 1 && strcmp(argv[1], "execpolicy") == 0;
 }
@@ -203,6 +258,8 @@ bool execpolicy_cmd_is(int argc, char **argv) {
 int execpolicy_cmd_run(int argc, char **argv, FILE *out, FILE *err) {
     struct cmd c = {.out = out, .err = err};
     const char *word = argc > 2 ? argv[2] : "";
+    if (strcmp(word, "allow") == 0)
+        return cmd_allow(&c, argc - 3, argv + 3);
     if (strcmp(word, "check") != 0) {
         bool help = strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0;
         if (*word != '\0' && !help)

@@ -1,5 +1,5 @@
 #pragma once
-/* `exec-server execpolicy check`: applies `.rules` files to a command. */
+/* `exec-server execpolicy`: `check` applies `.rules` files to a command, `allow` adds a rule. */
 
 #include <stdbool.h>
 #include <stdio.h>

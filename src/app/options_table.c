@@ -446,10 +446,11 @@ void options_table_print_help(FILE *out) {
     fputs("Runs commands on this machine for Codex clients that connect to it.\n\n" USAGE_LINE
           "\n       exec-server doctor [--json]\n"
           "       exec-server health <URL>\n"
-          "       exec-server execpolicy check --rules <PATH> <COMMAND>...\n\n"
+          "       exec-server execpolicy check --rules <PATH> <COMMAND>...\n"
+          "       exec-server execpolicy allow <COMMAND>...\n\n"
           "`doctor` prints what this host can enforce in a sandbox, and exits. `health` asks a\n"
           "running server whether it is ready. `execpolicy check` prints what `.rules` files say\n"
-          "about a command.\n\nOptions:",
+          "about a command, `execpolicy allow` adds a rule to the user's.\n\nOptions:",
           out);
     for (unsigned id = 0; id < OPT_COUNT; id++) {
         if (options_table[id].help != NULL)
