@@ -11,7 +11,7 @@ class App:
     def __init__(self, child):
         self.child = child
         self.requests = []  # what the client asked its user
-        self.decision = "accept"  # what the user answers
+        self.decision = "accept"  # what the user answers; "amend": always
         self.thread = None
         self.current = None
         self.notes = []
@@ -29,10 +29,19 @@ class App:
                     call.set_result(m)
             elif "id" in m:
                 self.requests.append(m)
-                self._send({"id": m["id"], "result": {"decision": self.decision}})
+                self._send({"id": m["id"], "result": self._answer(m["method"], m["params"])})
             else:
                 self.notes.append(m)
                 self._news.set()
+
+    def _answer(self, method, params):
+        if method == "mcpServer/elicitation/request":
+            content = {} if self.decision == "accept" else None
+            return {"action": self.decision, "content": content, "_meta": None}
+        if self.decision == "amend":
+            words = params["proposedExecpolicyAmendment"]
+            return {"decision": {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": words}}}
+        return {"decision": self.decision}
 
     def _send(self, message):
         self.child.stdin.write(json.dumps(message).encode() + b"\n")
