@@ -240,7 +240,7 @@ static void mcp_handshake_request(struct mcp *m, const struct mcp_message *msg, 
 static bool mcp_check_meta(struct mcp *m, const struct mcp_message *msg, struct str id) {
     _cleanup_buf_ struct buf data = BUF_INIT(MCP_ID_MAX);
     const struct json_node *v = msg->revision;
-    if (v->type != JSON_STRING ||
+    if (v == NULL || v->type != JSON_STRING ||
         mcp_message_object(msg->meta, "io.modelcontextprotocol/clientCapabilities") == NULL) {
         mcp_send_error(m, id, ERR_INVALID_PARAMS,
                        STR_LIT("_meta needs io.modelcontextprotocol/protocolVersion and "
@@ -300,7 +300,7 @@ static void mcp_message(struct mcp *m, const struct mcp_message *msg) {
     if (json_put(&id, msg->id) < 0)
         mcp_send_error(m, STR_LIT("null"), ERR_INVALID_REQUEST, STR_LIT("the id is too long"),
                        (struct str){0});
-    else if (msg->revision != NULL && !m->o->compat)
+    else if (msg->modern && !m->o->compat)
         mcp_modern_request(m, msg, buf_str(&id));
     else
         mcp_handshake_request(m, msg, buf_str(&id));

@@ -19,7 +19,7 @@ static struct mcp_request *call_new(struct mcp *m, const struct mcp_message *msg
         return NULL;
     q->id = BUF_INIT(MCP_ID_MAX);
     q->token = BUF_INIT(MCP_ID_MAX);
-    q->modern = msg->revision != NULL;
+    q->modern = msg->modern;
     q->since = m->loop.now;
     const struct json_node *token = msg->meta != NULL ? json_get(msg->meta, "progressToken") : NULL;
     bool usable = token != NULL && (token->type == JSON_STRING || token->type == JSON_NUMBER);
@@ -50,7 +50,7 @@ static int call_state(struct mcp *m, const struct mcp_message *msg, struct mcp_s
     const struct json_node *v = mcp_message_object(msg->meta, "codex/sandbox-state-meta");
     if (v == NULL)
         v = mcp_message_object(msg->meta, "codex/sandbox-state");
-    *out = msg->revision != NULL || v != NULL ? own : &m->state;
+    *out = msg->modern || v != NULL ? own : &m->state;
     return v == NULL ? 0 : mcp_state_take(own, v, false, &m->state_doc, e);
 }
 

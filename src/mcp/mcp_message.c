@@ -31,8 +31,11 @@ static int message_read_call(const struct json_node *root, struct mcp_message *m
     m->params = json_get(root, "params");
     m->kind = message_is_id(m->id) ? MCP_MESSAGE_REQUEST : MCP_MESSAGE_NOTIFICATION;
     m->meta = mcp_message_object(m->params, "_meta");
-    if (m->meta != NULL)
+    if (m->meta != NULL) {
         m->revision = json_get(m->meta, "io.modelcontextprotocol/protocolVersion");
+        m->modern = m->revision != NULL ||
+                    json_get(m->meta, "io.modelcontextprotocol/clientCapabilities") != NULL;
+    }
     return 0;
 }
 

@@ -16,7 +16,8 @@ struct mcp_message {
     const struct json_node *params;   /* NULL: none */
     const struct json_node *meta;     /* params._meta, an object; or NULL */
     const struct json_node *result;   /* of a response; NULL: it is an error */
-    const struct json_node *revision; /* a request of the modern era; NULL: of the handshake era */
+    bool modern;                      /* a request of the modern era: its _meta says so */
+    const struct json_node *revision; /* of a modern request; may be NULL */
 };
 
 /* 0, or -EINVAL with ERR_INVALID_REQUEST in e. */

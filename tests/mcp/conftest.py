@@ -47,12 +47,6 @@ def our_bash():
     return bash
 
 
-@pytest.fixture(scope="session")
-def sdk():
-    """The official SDK."""
-    return package("@modelcontextprotocol/sdk", "1.32.2")
-
-
 @pytest.fixture
 def start(tmp_path):
     """start(*options, rules=TEXT, ...): a server of one test."""

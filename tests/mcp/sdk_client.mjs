@@ -1,16 +1,21 @@
-// A session by the official SDK's client: node sdk_client.mjs SDK COMMAND ARG...
+// A session by the official SDK's client: node sdk_client.mjs MODE SDK COMMAND ARG...
+// MODE: 1 (the SDK's version 1), 2 (version 2 with a handshake), auto or 2026-07-28 (version 2).
 // Prints one JSON object with what it has seen.
 import { pathToFileURL } from "node:url";
 
-const [sdk, command, ...args] = process.argv.slice(2);
-const load = (name) => import(pathToFileURL(`${sdk}/dist/esm/${name}`).href);
-const { Client } = await load("client/index.js");
-const { StdioClientTransport } = await load("client/stdio.js");
-const { ElicitRequestSchema } = await load("types.js");
+const [mode, sdk, command, ...args] = process.argv.slice(2);
+const load = (name) => import(pathToFileURL(`${sdk}/dist/${name}`).href);
+const old = mode === "1";
+const { Client } = await load(old ? "esm/client/index.js" : "index.mjs");
+const { StdioClientTransport } = await load(old ? "esm/client/stdio.js" : "stdio.mjs");
+const asking = old ? (await load("esm/types.js")).ElicitRequestSchema : "elicitation/create";
+const negotiation = { 1: {}, 2: {}, auto: { versionNegotiation: { mode: "auto" } } }[mode] ??
+  { versionNegotiation: { mode: { pin: mode } } };
 
 const seen = { questions: [], progress: 0 };
-const client = new Client({ name: "test", version: "1" }, { capabilities: { elicitation: {} } });
-client.setRequestHandler(ElicitRequestSchema, async (request) => {
+const client = new Client({ name: "test", version: "1" },
+                          { capabilities: { elicitation: { form: {} } }, ...negotiation });
+client.setRequestHandler(asking, async (request) => {
   seen.questions.push(request.params.message);
   return { action: "accept", content: {} };
 });
@@ -20,7 +25,7 @@ seen.tools = (await client.listTools()).tools.map((tool) => tool.name);
 
 const shell = (script, more = {}, options = {}) =>
   client.callTool({ name: "shell", arguments: { command: script, login: false, ...more } },
-                  undefined, options);
+                  ...(old ? [undefined] : []), options);
 seen.result = (await shell("echo out; exit 3")).structuredContent;
 seen.asked = (await shell("touch /tmp/sdk-asked; echo $?")).structuredContent.output;
 seen.denied = (await shell("id")).structuredContent.output;
@@ -38,6 +43,6 @@ const abort = new AbortController();
 const cancelled = shell("sleep 1000", { timeout_ms: 1000000 }, { signal: abort.signal });
 setTimeout(() => abort.abort("enough"), 100);
 seen.cancelled = await cancelled.then(() => "answered", () => "cancelled");
-await client.ping();
+if (mode !== "auto" && mode !== "2026-07-28") await client.ping();
 await client.close();
 console.log(JSON.stringify(seen));

@@ -5,6 +5,9 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from conftest import package
 from harness.settings import BINARY, PATIENCE
 
 HERE = Path(__file__).resolve().parent
@@ -14,12 +17,17 @@ prefix_rule(pattern=["id"], decision="forbidden")
 """
 
 
-def test_a_session_of_the_sdk(sdk, tmp_path):
+@pytest.mark.parametrize("mode, name, version", [
+    ("1", "sdk", "1.32.2"), ("2", "client", "2.4.0"), ("auto", "client", "2.4.0"),
+    ("2026-07-28", "client", "2.4.0")])
+def test_a_session_of_the_sdk(private_tmp, tmp_path, mode, name, version):
+    del private_tmp
+    sdk = package(f"@modelcontextprotocol/{name}", version)
     home = tmp_path / "home"
     (home / "rules").mkdir(parents=True)
     (home / "rules" / "a.rules").write_text(RULES)
     done = subprocess.run(
-        ["node", HERE / "sdk_client.mjs", sdk, BINARY, "mcp", "--system-config", tmp_path / "none"],
+        ["node", HERE / "sdk_client.mjs", mode, sdk, BINARY, "mcp", "--system-config", tmp_path / "none"],
         env={**os.environ, "CODEX_HOME": str(home)}, capture_output=True, text=True,
         timeout=PATIENCE + 60, check=False)
     assert done.returncode == 0, done.stderr
