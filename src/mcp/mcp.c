@@ -58,10 +58,11 @@ static void mcp_on_stop_timer(struct loop_timer *t) {
 
 static void mcp_on_ended(struct mcp_lines *l) {
     struct mcp *m = mcp_of(l);
-    bool early = m->o->compat && !m->initialized;
+    bool early = m->o->compat && !m->ready;
     m->input_ended = true;
     if (early)
-        fputs("Error: connection closed: initialized request\n", stderr);
+        fprintf(stderr, "Error: connection closed: %s\n",
+                m->initialized ? "initialize notification" : "initialized request");
     mcp_stop(m, early ? 1 : 0);
 }
 
@@ -277,6 +278,8 @@ static void mcp_modern_request(struct mcp *m, const struct mcp_message *msg, str
 
 static void mcp_notification(struct mcp *m, const struct mcp_message *msg) {
     _cleanup_buf_ struct buf id = BUF_INIT(MCP_ID_MAX);
+    if (str_eqz(msg->method, "notifications/initialized"))
+        m->ready = m->initialized;
     if (!str_eqz(msg->method, "notifications/cancelled") || msg->params == NULL ||
         msg->params->type != JSON_OBJECT)
         return;

@@ -120,10 +120,11 @@ struct mcp {
     struct intercept_host *intercept_host; /* NULL: another mode */
     struct audit audit;
     struct passwd_entry passwd;
-    char *user_dir; /* $CODEX_HOME; NULL: none */
-    char *shell;    /* path */
-    char *wrapper;  /* path of the execve wrapper; NULL: none */
-    bool initialized, can_ask, form_mode;
+    char *user_dir;          /* $CODEX_HOME; NULL: none */
+    char *shell;             /* path */
+    char *wrapper;           /* path of the execve wrapper; NULL: none */
+    bool initialized, ready; /* initialize was answered; the client has taken note */
+    bool can_ask, form_mode;
     struct list runs;
     size_t run_count, session_count;
     uint64_t next_session, next_ask;
