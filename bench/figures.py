@@ -15,6 +15,7 @@ import clients
 import consoles
 import filesets
 import hostile
+import mcps
 import sandboxes
 import webs
 from rounds import Patience, Rounds
@@ -173,6 +174,18 @@ FIGURES = {
     "console_start_p50": Figure("/bin/true, watched, p50", "us", times=0.95, beside="alone"),
     "console_start_p99": Figure("/bin/true, watched, p99", "us", beside="alone"),
     "console_start_cpu": Figure("  server CPU per command", "us", beside="alone"),
+    "mcp_start_p50": Figure("MCP server, exec to the answer of initialize, p50", "us", times=4,
+                            beside="old"),
+    "mcp_start_p99": Figure("MCP server, exec to the answer of initialize, p99", "us",
+                            beside="old"),
+    "mcp_idle": Figure("MCP server, memory when idle (VmRSS)", "kB", times=5, beside="old"),
+    "mcp_call_p50": Figure("a call of `:`, no sandbox, p50", "us", times=2, beside="old"),
+    "mcp_call_p99": Figure("a call of `:`, no sandbox, p99", "us", beside="old"),
+    "mcp_call_sandbox_p50": Figure("a call of `:`, read-only, p50", "us", times=2, beside="old"),
+    "mcp_call_sandbox_p99": Figure("a call of `:`, read-only, p99", "us", beside="old"),
+    "mcp_run": Figure("added to an external command, Run", "us", times=10, beside="old"),
+    "mcp_run_checked": Figure("  where a rule forbids something", "us", beside="old"),
+    "mcp_escalate": Figure("added to an external command, Escalate", "us", times=3, beside="old"),
     **{f"hostile_{name}_{what}_p99": Figure(f"{what} beside hostile {name}, p99", "us", limit=20000)
        for name in hostile.ATTACKS for what in ("status", "echo")},
 }
@@ -527,6 +540,9 @@ class Bench:
     def http(self):
         webs.run(self)
 
+    def mcp(self):
+        mcps.run(self)
+
     def hostile(self):
         """A client that did nothing wrong, beside one that does its worst; ours alone."""
         ours = [c for c in self.candidates if c.name == "ours"]
@@ -606,6 +622,9 @@ GROUPS = {
     "http": ("http_p50", "http_p99", "http_cpu", "http_rate", "http_stream_cpu", "http_memory"),
     "console": ("console_rate", "console_cpu", "console_echo_p50", "console_echo_p99",
                 "console_echo_cpu", "console_start_p50", "console_start_p99", "console_start_cpu"),
+    "mcp": ("mcp_start_p50", "mcp_start_p99", "mcp_idle", "mcp_call_p50", "mcp_call_p99",
+            "mcp_call_sandbox_p50", "mcp_call_sandbox_p99", "mcp_run", "mcp_run_checked",
+            "mcp_escalate"),
     "hostile": tuple(f"hostile_{name}_{what}_p99"
                      for name in hostile.ATTACKS for what in ("status", "echo")),
 }
