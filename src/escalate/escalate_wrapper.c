@@ -219,9 +219,8 @@ static int wrapper_end_as(const struct escalate_result *r) {
 }
 
 /* Waits for the result; passes signals on meanwhile. */
-static int wrapper_await(struct wrapper *w) {
-    struct pollfd p[2] = {{.fd = w->stream, .events = POLLIN},
-                          {.fd = wrapper_catch(), .events = POLLIN}};
+static int wrapper_await(struct wrapper *w, int signals) {
+    struct pollfd p[2] = {{.fd = w->stream, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
     for (;;) {
         struct signalfd_siginfo info;
         if (poll(p, 2, -1) < 0)
@@ -260,8 +259,9 @@ static int wrapper_obey(struct wrapper *w) {
                 reason.p != NULL ? reason.p : "");
         return 1;
     }
+    int signals = wrapper_catch(); /* from here on they are the program's */
     r = wrapper_hand_over(w);
-    return r < 0 ? wrapper_os("failed to send SuperExecMessage", -r) : wrapper_await(w);
+    return r < 0 ? wrapper_os("failed to send SuperExecMessage", -r) : wrapper_await(w, signals);
 }
 
 int escalate_wrapper_main(int argc, char **argv) {
