@@ -43,6 +43,9 @@ struct escalate_session {
     struct arena arena;
     struct escalate_request request;
     struct escalate_peer peer;
+    const char *judged; /* path of the file that was judged; NULL: as in the request */
+    dev_t dev;          /* of that file */
+    ino_t ino;
     struct escalate_run *run;
 };
 
@@ -158,13 +161,20 @@ static bool session_heritage(const struct escalate_session *x, struct supervisor
     return true;
 }
 
+/* Whether the file that was judged still lies where it lay. */
+static bool session_is_judged(const struct escalate_session *x) {
+    struct stat st;
+    return x->judged == NULL ||
+           (stat(x->judged, &st) == 0 && st.st_dev == x->dev && st.st_ino == x->ino);
+}
+
 static void session_run(struct escalate_session *x, const int *numbers, size_t n) {
     static char *none[] = {NULL};
     const struct escalate_request *q = &x->request;
     struct supervisor_heritage heritage;
     bool known = session_heritage(x, &heritage);
     char *argv[] = {(char *)q->file, NULL};
-    const struct escalate_program p = {.file = q->file,
+    const struct escalate_program p = {.file = x->judged != NULL ? x->judged : q->file,
                                        .argv = q->argc > 0 ? q->argv : argv,
                                        .envp = q->envp != NULL ? q->envp : none,
                                        .cwd = q->workdir,
@@ -172,7 +182,9 @@ static void session_run(struct escalate_session *x, const int *numbers, size_t n
                                        .numbers = numbers,
                                        .fd_count = n,
                                        .heritage = known ? &heritage : NULL};
-    int r = escalate_run_start(x->server->host, &p, session_on_ended, x, &x->run);
+    int r = -ESTALE;
+    if (session_is_judged(x))
+        r = escalate_run_start(x->server->host, &p, session_on_ended, x, &x->run);
     x->state = SESSION_RUNNING;
     if (r < 0)
         session_tell_error(x, -r);
@@ -344,6 +356,13 @@ void escalate_server_free(struct escalate_server *s) {
     util_close_fd(&s->io.fd);
     json_doc_fini(&s->doc);
     free(s);
+}
+
+int escalate_server_judged(struct escalate_session *x, const char *file, const struct stat *st) {
+    x->judged = arena_strdup(&x->arena, str_of(file));
+    x->dev = st->st_dev;
+    x->ino = st->st_ino;
+    return x->judged == NULL ? -ENOMEM : 0;
 }
 
 void escalate_server_answer(struct escalate_session *x, enum escalate_action action,

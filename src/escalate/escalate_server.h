@@ -13,6 +13,8 @@
 #include "escalate/escalate_wire.h"
 #include "proc/proc.h"
 
+#include <sys/stat.h>
+
 #define ESCALATE_SERVER_SESSIONS 64
 
 struct escalate_server;
@@ -43,6 +45,14 @@ MUST_CHECK int escalate_server_new(struct proc_host *h, const struct escalate_ow
 
 /* Ends all sessions and kills the programs that run for them. NULL is fine. */
 void escalate_server_free(struct escalate_server *s);
+
+/*
+ * Says inside decide() which file was judged: its path without symbolic links, and what lies there.
+ * If the program is to run outside, it is this file, and no longer that which the request's path
+ * leads to: the peer chooses when it goes on. Without this call it is the request's. 0 or -ENOMEM.
+ */
+MUST_CHECK int escalate_server_judged(struct escalate_session *s, const char *file,
+                                      const struct stat *st);
 
 /* Answers a session once. `reason` (p NULL: none) is for ESCALATE_DENY. */
 void escalate_server_answer(struct escalate_session *s, enum escalate_action action,

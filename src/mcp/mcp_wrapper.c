@@ -40,17 +40,29 @@ static bool wrapper_interpreter(const char *file, char out[PATH_MAX]) {
 /* Whether the path leads the wrapper to the file that it leads us to. Unknown counts as yes only
  * outside a sandbox. */
 static bool wrapper_sees_same(const struct mcp_run *r, const struct escalate_peer *peer,
-                              const char *file) {
+                              const char *file, const struct stat *outside) {
     char path[PATH_MAX + 64];
-    struct stat inside, outside;
+    struct stat inside;
     if (!r->confined)
         return true;
     snprintf(path, sizeof path, "/proc/%d/root%s", (int)peer->pid, file);
-    if (stat(file, &outside) < 0 || peer->pid <= 0 || stat(path, &inside) < 0)
+    if (peer->pid <= 0 || stat(path, &inside) < 0)
         return false;
     /* The same file has another device number where another mount shows it. */
-    return inside.st_ino == outside.st_ino && inside.st_size == outside.st_size &&
-           inside.st_mtim.tv_nsec == outside.st_mtim.tv_nsec;
+    return inside.st_ino == outside->st_ino && inside.st_size == outside->st_size &&
+           inside.st_mtim.tv_nsec == outside->st_mtim.tv_nsec;
+}
+
+/* Whether the program may leave the sandbox, as the file that `resolved` names now. */
+static bool wrapper_may_escalate(const struct mcp_run *r, struct escalate_session *s,
+                                 const struct escalate_request *q, const struct escalate_peer *peer,
+                                 const char *file, const char *resolved) {
+    struct stat st;
+    if (q->lossy || r->m->o->compat)
+        return !q->lossy;
+    return resolved != NULL && stat(resolved, &st) == 0 && wrapper_sees_same(r, peer, file, &st) &&
+           wrapper_sees_same(r, peer, resolved, &st) &&
+           escalate_server_judged(s, resolved, &st) == 0;
 }
 
 /* The path of a request, absolute against its working directory; false: too long. */
@@ -82,7 +94,7 @@ static void wrapper_on_decide(void *owner, struct escalate_session *s,
         .argv = q->argv,
         .argc = q->argc,
         .cwd = q->workdir,
-        .may_escalate = !q->lossy && (compat || (found && wrapper_sees_same(r, peer, file)))};
+        .may_escalate = wrapper_may_escalate(r, s, q, peer, file, found ? resolved : NULL)};
     mcp_exec_decide(r, &w, &wrapper_engine, s);
 }
 
