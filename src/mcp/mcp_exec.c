@@ -1,6 +1,7 @@
 #include "mcp/mcp_internal.h"
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "rules/shlex.h"
 
 #include <errno.h>
@@ -71,10 +72,34 @@ static bool exec_is_writable(const struct mcp_run *r, const char *path) {
 
 /* -- words for the user -- */
 
-/* The program and its arguments, quoted; "" without memory. */
-static char *exec_words(const struct mcp_exec_what *w, const struct str *args) {
-    _cleanup_buf_ struct buf b = BUF_INIT(1u << 20);
-    int r = buf_putz(&b, w->file);
+/* Whether a character could make a question look like another one: it ends lines, moves the cursor,
+ * or turns the direction of text. */
+static bool exec_misleads(uint32_t c) {
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
+           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff;
+}
+
+/* Appends a text as UTF-8; characters that mislead by their number. */
+static int exec_show(struct buf *b, struct str text) {
+    _cleanup_buf_ struct buf mended = BUF_INIT(1u << 20);
+    int r = mcp_output_mend(&mended, text);
+    for (size_t i = 0; r == 0 && i < mended.len;) {
+        uint32_t c;
+        size_t n = utf8_decode(mended.p + i, mended.len - i, &c);
+        r = exec_misleads(c) ? buf_putf(b, c < 0x100 ? "\\x%02x" : "\\u%04x", (unsigned)c)
+                             : buf_put(b, mended.p + i, n);
+        i += n;
+    }
+    return r;
+}
+
+/* The program and its arguments, quoted; NULL without memory. */
+static char *exec_words(const struct mcp_run *run, const struct mcp_exec_what *w,
+                        const struct str *args) {
+    _cleanup_buf_ struct buf b = BUF_INIT(1u << 20), text = BUF_INIT(4u << 20);
+    struct str file = str_of(w->file);
+    bool compat = run->m->o->compat;
+    int r = compat ? buf_putz(&b, w->file) : shlex_join(&b, &file, 1);
     for (size_t i = 0; r == 0 && w->argc > 1 && i < w->argc - 1 && b.len < EXEC_SHOWN_MAX; i++) {
         r = buf_putc(&b, ' ');
         if (r == 0)
@@ -84,9 +109,8 @@ static char *exec_words(const struct mcp_exec_what *w, const struct str *args) {
         b.len = EXEC_SHOWN_MAX;
         r = buf_putz(&b, "...");
     }
-    _cleanup_buf_ struct buf text = BUF_INIT(1u << 20);
     if (r == 0)
-        r = mcp_output_mend(&text, buf_str(&b));
+        r = compat ? mcp_output_mend(&text, buf_str(&b)) : exec_show(&text, buf_str(&b));
     return r < 0 ? NULL : str_dup(buf_str(&text));
 }
 
@@ -94,8 +118,11 @@ static char *exec_question(const struct mcp_run *r, const struct mcp_exec_what *
                            const struct decide_verdict *v, const char *words) {
     _cleanup_buf_ struct buf b = BUF_INIT(1u << 20), text = BUF_INIT(1u << 20);
     bool outside = !r->m->o->compat && r->confined && v->accepted == DECIDE_ESCALATE;
-    int x = buf_putf(&b, "Allow agent to run `%s` in `%s`%s?", words, w->cwd,
-                     outside ? " outside the sandbox" : "");
+    int x = buf_putf(&b, "Allow agent to run `%s` in `", words);
+    if (x == 0)
+        x = r->m->o->compat ? buf_putz(&b, w->cwd) : exec_show(&b, str_of(w->cwd));
+    if (x == 0)
+        x = buf_putf(&b, "`%s?", outside ? " outside the sandbox" : "");
     if (x == 0 && !r->m->o->compat && v->justification.p != NULL)
         x = buf_putf(&b, "\n\n%.*s", (int)v->justification.n, v->justification.p);
     if (x == 0)
@@ -180,7 +207,7 @@ void mcp_exec_decide(struct mcp_run *r, const struct mcp_exec_what *w,
         return;
     }
     exec_limit(r, w, engine, token, &v);
-    _cleanup_free_ char *words = exec_words(w, args);
+    _cleanup_free_ char *words = exec_words(r, w, args);
     exec_log(r, w, &v, words != NULL ? words : w->file);
     if (v.action == DECIDE_ASK)
         mcp_ask(r, engine, token, exec_question(r, w, &v, words != NULL ? words : w->file),

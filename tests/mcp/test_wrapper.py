@@ -165,6 +165,22 @@ def test_prompts(bash, tmp_path, answer, output):
     assert (tmp_path / "a b").exists() == (output == "0\n")
 
 
+@pytest.mark.parametrize("argument, shown", [
+    (r"x\ny", r"'x\x0ay'"), (r"\e[2K\rsafe", r"'\x1b[2K\x0dsafe'"), (r"a\u202eb", r"a\u202eb"),
+    ("x` in `/`?", "'x` in `/`?'"), (r"caf\u00e9", "caf\u00e9")])
+def test_a_question_cannot_look_like_another(bash, argument, shown):
+    server = bash()
+    number = server.call(f"touch $'{argument}'")
+    question, text = asked(server)
+    command = text.partition(" outside the sandbox?")[0]
+    assert command.startswith("Allow agent to run `/usr/bin/touch ")
+    assert command.endswith("` in `/tmp`") and "\n" not in command
+    words = command[len("Allow agent to run `/usr/bin/touch "):-len("` in `/tmp`")]
+    assert words.replace("'", "") == shown.replace("'", "")
+    server.reply(question, {"action": "cancel"})
+    server.result(number)
+
+
 def test_an_error_instead_of_an_answer(bash):
     server = bash()
     number = server.call("touch x; echo $?")
@@ -354,6 +370,44 @@ def test_a_program_that_speaks_the_protocol_itself(patched, tmp_path, code, outp
     script = tmp_path / "raw.py"
     script.write_text(RAW + f"print({code})\n")
     assert patched().run(f"/usr/bin/python3 {script}")["output"] == output + "\n"
+
+
+SWAP = """
+import os
+place = os.getcwd()
+def swap(target):
+    os.symlink(target, "new")
+    os.rename("new", "way")
+swap("/usr/bin")
+os.mkdir("evil")
+with open("evil/uname", "w") as f:
+    f.write("#!/bin/sh\\ngrep Seccomp: /proc/self/status\\n")
+os.chmod("evil/uname", 0o755)
+a, b = socket.socketpair()
+sock.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [b.fileno()]))])
+def send(text, fds=()):
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+    a.sendmsg([struct.pack("<I", len(text))], rights)
+    a.sendall(text.encode())
+send(json.dumps({"file": FILE, "argv": ["uname"], "workdir": place, "env": {}}))
+print(a.recv(struct.unpack("<I", a.recv(4))[0]).decode(), flush=True)
+swap(place + "/evil")
+send('{"fds": [0, 1, 2]}', [0, 1, 2])
+print(a.recv(struct.unpack("<I", a.recv(4))[0]).decode())
+"""
+
+
+@pytest.mark.parametrize("file", ["place + '/way/uname'", "'way/uname'"])
+def test_a_name_that_changes_after_the_decision(patched, tmp_path, file):
+    """The program that was judged runs, whatever its name leads to by then."""
+    server = patched()
+    work = tmp_path / "work"
+    work.mkdir()
+    server.state({"type": "workspace-write"}, work)
+    script = tmp_path / "swap.py"
+    script.write_text(RAW + SWAP.replace("FILE", file))
+    result = server.run(f"/usr/bin/python3 {script}", workdir=str(work))
+    assert result["output"] == '{"action":"Escalate"}\nLinux\n{"exit_code":0}\n'
 
 
 def test_peers_that_say_nothing_leave_room_for_others(patched, tmp_path):
