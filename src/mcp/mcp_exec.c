@@ -183,6 +183,10 @@ static void exec_limit(const struct mcp_run *r, const struct mcp_exec_what *w,
         v->action = DECIDE_DENY;
         v->reason = STR_LIT("approval needed, but this client cannot be asked");
     }
+    if (v->action == DECIDE_ASK && r->timed_out) {
+        v->action = DECIDE_DENY;
+        v->reason = STR_LIT("approval needed, but the command has timed out");
+    }
 }
 
 void mcp_exec_decide(struct mcp_run *r, const struct mcp_exec_what *w,

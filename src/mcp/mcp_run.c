@@ -87,8 +87,7 @@ static void run_on_yield(struct loop_timer *t) {
 
 static void run_on_timeout(struct loop_timer *t) {
     struct mcp_run *r = container_of(t, struct mcp_run, timeout);
-    r->timed_out = true;
-    run_end_interception(r);
+    r->timed_out = true; /* no question is open: they stop the clock. Programs of traps may run. */
     proc_terminate(&r->proc, MCP_GRACE_MS);
 }
 

@@ -1,5 +1,6 @@
 """Interception in both modes: decisions, prompts, escalation; old and new programs mixed."""
 
+import contextlib
 import json
 import os
 import signal
@@ -7,8 +8,9 @@ import subprocess
 
 import pytest
 
+from harness import procfs
 from harness.settings import BINARY
-from harness.waiting import until
+from harness.waiting import patiently, until
 from peer import OLD_SERVER, OLD_WRAPPER
 from test_shell import marked, sleeper
 
@@ -114,22 +116,59 @@ def test_signals_reach_an_escalated_program(bash, tmp_path):
     assert server.run(f"T={tmp_path}; {script}", timeout_ms=100000)["output"] == "caught\n9\n"
 
 
-@pytest.mark.parametrize("how", ["timeout", "cancel", "eof", "wrapper"])
+def standing_in(server):
+    """The processes inside that stand for programs outside: wrappers or stubs."""
+    found = []
+    for pid in procfs.below(server.process.pid):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/comm", encoding="ascii") as f:
+            if f.read() in ("codex-execve-wr\n", "exec-stub\n"):
+                found.append(pid)
+    return found
+
+
+@pytest.mark.parametrize("how", ["cancel", "eof", "wrapper"])
 def test_escalated_programs_do_not_outlive_their_call(bash, how):
     server = bash()
     mark = sleeper(f"escalated{how}")
-    number = server.call(f"sleep {mark} >/dev/null 2>&1", timeout_ms=1000 if how == "timeout"
-                         else 1000000)
+    number = server.call(f"sleep {mark} >/dev/null 2>&1", timeout_ms=1000000)
     until(lambda: marked(mark), "the program runs")
     if how == "cancel":
         server.send("notifications/cancelled", {"requestId": number})
     elif how == "eof":
         server.close()
     elif how == "wrapper":
-        for pid in marked(OLD_WRAPPER) or []:
-            os.kill(pid, signal.SIGKILL)
-        server.send("notifications/cancelled", {"requestId": number})
+        stands_in, = standing_in(server)
+        os.kill(stands_in, signal.SIGKILL)
+        assert server.result(number)["exit_code"] == 137
     until(lambda: not marked(mark), "end of the program")
+
+
+def test_escalated_programs_do_not_outlive_a_timeout(bash):
+    server = bash()
+    mark = sleeper("escalatedtimeout")
+
+    def attempt(limit):
+        number = server.call(f"sleep {mark} >/dev/null 2>&1", timeout_ms=limit)
+        until(lambda: marked(mark) or number in server.answers, "it runs, or had no time to")
+        ran = number not in server.answers
+        assert server.result(number)["timed_out"]
+        return ran or None
+    assert patiently(attempt, 1000)
+    until(lambda: not marked(mark), "end of the program")
+
+
+def test_a_trap_may_start_programs_after_the_timeout(bash):
+    """SIGTERM leaves time for an orderly end, and programs are decided as before."""
+    server = bash()
+    trap = f"trap 'uname; id; touch x; {SECCOMP}; echo end; exit' TERM; "
+
+    def attempt(limit):
+        result = server.run(trap + "echo ready; while :; do :; done", timeout_ms=limit)
+        assert result["timed_out"]
+        return result["output"] if result["output"].endswith("end\n") else None
+    assert patiently(attempt, 1000) == (
+        "ready\nLinux\nExecution denied: ids are private\n"
+        "Execution denied: approval needed, but the command has timed out\nSeccomp:\t2\nend\n")
 
 
 def test_background_programs_are_decided_after_the_shell(bash, tmp_path):
