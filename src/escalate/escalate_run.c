@@ -17,6 +17,7 @@ struct escalate_run {
     escalate_run_fn *ended;
     void *owner; /* NULL: nobody listens any more */
     bool told;
+    uint64_t early; /* signals for the program alone that came before its start; bit n-1 */
 };
 
 /* -- environment -- */
@@ -61,8 +62,13 @@ static void run_tell(struct escalate_run *r, int status, int error) {
 }
 
 static void run_on_started(struct proc *p, int error) {
+    struct escalate_run *r = container_of(p, struct escalate_run, proc);
+    for (int n = 1; error == 0 && n <= 64; n++) {
+        if (r->early >> (n - 1) & 1)
+            child_signal_leader(&p->child, n);
+    }
     if (error != 0)
-        run_tell(container_of(p, struct escalate_run, proc), 0, error);
+        run_tell(r, 0, error);
 }
 
 static void run_on_output(struct proc *p, uint64_t seq, enum outlog_stream stream, const char *data,
@@ -176,8 +182,10 @@ int escalate_run_start(struct proc_host *h, const struct escalate_program *p,
 }
 
 void escalate_run_signal(struct escalate_run *r, int signo, bool group) {
-    if (group || r->proc.state == PROC_STARTING)
+    if (group)
         proc_signal(&r->proc, signo);
+    else if (r->proc.state == PROC_STARTING)
+        r->early |= UINT64_C(1) << (signo - 1);
     else
         child_signal_leader(&r->proc.child, signo);
 }
