@@ -19,7 +19,7 @@ VERIFY_ARGS ?=
 MESON_SETUP = meson setup --prefix=$(PREFIX)
 NINJA = ninja --quiet
 
-.PHONY: all run check test verify conform real-client bench fuzz soak peers planted lint format hooks install uninstall dist-static bash release image image-debian deb clean help FORCE
+.PHONY: all run check test verify conform real-client bench fuzz soak peers planted lint format hooks install uninstall dist-static bash release image image-debian npm deb clean help FORCE
 
 all: build/exec-server ## build build/exec-server and build/xs (default)
 
@@ -137,6 +137,9 @@ release: ## static files for x86-64 and aarch64, sums, SPDX list: dist/release
 image: release ## container images as OCI archive: dist/exec-server-image.tar
 	@tools/image dist/release/exec-server-x86_64 dist/release/exec-server-aarch64 \
 	    dist/exec-server-image.tar
+
+npm: release ## npm package whose npx starts the MCP server: dist/exec-server-mcp-VERSION.tgz
+	@tools/npm dist/release/exec-server-x86_64 dist/release/exec-server-aarch64 dist
 
 deb: ## Debian packages: dist/deb
 	@tools/deps build package

@@ -1,9 +1,11 @@
-// A session by the official SDK's client: node sdk_client.mjs MODE SDK COMMAND ARG...
+// A session by the official SDK's client: node sdk_client.mjs [--brief] MODE SDK COMMAND ARG...
 // MODE: 1 (the SDK's version 1), 2 (version 2 with a handshake), auto or 2026-07-28 (version 2).
-// Prints one JSON object with what it has seen.
+// Prints one JSON object with what it has seen. --brief: it lists the tools and runs one command.
 import { pathToFileURL } from "node:url";
 
-const [mode, sdk, command, ...args] = process.argv.slice(2);
+const words = process.argv.slice(2);
+const brief = words[0] === "--brief";
+const [mode, sdk, command, ...args] = brief ? words.slice(1) : words;
 const load = (name) => import(pathToFileURL(`${sdk}/dist/${name}`).href);
 const old = mode === "1";
 const { Client } = await load(old ? "esm/client/index.js" : "index.mjs");
@@ -27,6 +29,11 @@ const shell = (script, more = {}, options = {}) =>
   client.callTool({ name: "shell", arguments: { command: script, login: false, ...more } },
                   ...(old ? [undefined] : []), options);
 seen.result = (await shell("echo out; exit 3")).structuredContent;
+if (brief) {
+  await client.close();
+  console.log(JSON.stringify({ version: seen.version, tools: seen.tools, result: seen.result }));
+  process.exit(0);
+}
 seen.asked = (await shell("touch /tmp/sdk-asked; echo $?")).structuredContent.output;
 seen.denied = (await shell("id")).structuredContent.output;
 // The time limit of a request is shorter than the command: progress extends it.
