@@ -56,15 +56,15 @@ static const struct option_spec *find_option(const char *arg) {
 /* The option whose name resembles a word, or NULL. */
 static const struct option_spec *find_similar(struct str name) {
     const struct option_spec *best = NULL;
-    size_t nearest = 3;
-    if (name.n < 3)
+    size_t nearest = EDITDIST_FAR;
+    if (name.n < EDITDIST_LEAST)
         return NULL;
     for (unsigned id = 0; id < OPT_COUNT; id++) {
         const struct option_spec *spec = &options_table[id];
         struct str other = str_of(spec->name);
         bool begins =
             spec->help != NULL && other.n > name.n && memcmp(other.p, name.p, name.n) == 0;
-        size_t d = begins ? 2 : editdist(name, other);
+        size_t d = begins ? EDITDIST_FAR - 1 : editdist(name, other);
         if (d < nearest) {
             best = spec;
             nearest = d;

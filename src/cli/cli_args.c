@@ -1,5 +1,7 @@
 #include "cli/cli_args.h"
 
+#include "base/editdist.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -176,12 +178,47 @@ static int next_value(struct cli_scan *s, enum cli_option option, const char **v
     return 0;
 }
 
+/* The option of the command that a word resembles, or NULL. */
+static const char *similar_option(enum cli_command command, struct str word) {
+    const char *best = NULL;
+    size_t nearest = word.n < EDITDIST_LEAST ? 0 : EDITDIST_FAR;
+    for (unsigned i = 0; i < CLI_OPTIONS; i++) {
+        const char *name = cli_table_options[i].name;
+        size_t d = editdist(word, str_of(name));
+        if (cli_table_takes(command, (enum cli_option)i) && d < nearest) {
+            best = name;
+            nearest = d;
+        }
+    }
+    return best;
+}
+
+static int refuse_option(const struct cli_scan *s, const char *arg, struct str word) {
+    const char *similar = similar_option(s->args->command, word);
+    if (similar != NULL)
+        return refuse(s->e, "unknown option '%.100s'; did you mean '--%s'?", arg, similar);
+    return refuse(s->e, "unknown option '%.100s'", arg);
+}
+
+static int refuse_command(const struct cli_scan *s, const char *arg) {
+    const char *best = NULL;
+    size_t nearest = strlen(arg) < EDITDIST_LEAST ? 0 : EDITDIST_FAR;
+    for (unsigned i = 0; i < CLI_COMMANDS; i++) {
+        size_t d = editdist(str_of(arg), str_of(cli_table_commands[i].name));
+        best = d < nearest ? cli_table_commands[i].name : best;
+        nearest = d < nearest ? d : nearest;
+    }
+    if (best != NULL)
+        return refuse(s->e, "unknown command '%.100s'; did you mean '%s'?", arg, best);
+    return refuse(s->e, "unknown command '%.100s'", arg);
+}
+
 static int take_long(struct cli_scan *s, const char *arg) {
     const char *name = arg + 2, *value;
     size_t n = strcspn(name, "=");
     enum cli_option option = cli_table_by_name(s->args->command, name, n);
     if (option == CLI_OPTIONS)
-        return refuse(s->e, "unknown option '%.100s'", arg);
+        return refuse_option(s, arg, (struct str){name, n});
     bool has_value = name[n] == '=';
     if (cli_table_options[option].value == NULL) {
         if (has_value)
@@ -225,7 +262,7 @@ static int take_operand(struct cli_scan *s, const char *arg) {
     struct cli_args *a = s->args;
     if (a->command == CLI_COMMANDS) {
         a->command = cli_table_command(arg);
-        return a->command == CLI_COMMANDS ? refuse(s->e, "unknown command '%.100s'", arg) : 0;
+        return a->command == CLI_COMMANDS ? refuse_command(s, arg) : 0;
     }
     a->operands[a->operand_count++] = arg;
     if (takes_words(a->command))

@@ -149,7 +149,8 @@ static int read_at(int dir, const char *name, struct cli_state *out, struct err 
     snprintf(file, sizeof file, "%s" SUFFIX, name);
     _cleanup_close_ int fd = openat(dir, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
-        return err_set(e, ERR_NOT_FOUND, "no process is kept under the name %s", name), -ENOENT;
+        return err_set(e, ERR_NOT_FOUND, "no process is kept under the name %s; see 'xs ps'", name),
+               -ENOENT;
     if (fd < 0)
         return fail(e, "read", file, errno);
     _cleanup_buf_ struct buf text = BUF_INIT(2 * CLI_STATE_MAX);
@@ -170,10 +171,11 @@ static int read_at(int dir, const char *name, struct cli_state *out, struct err 
 int cli_keep_read(const char *directory, const char *name, struct cli_state *out, struct err *e) {
     *out = (struct cli_state){.name = NULL};
     if (!cli_args_is_name(name))
-        return err_set(e, ERR_INVALID_PARAMS, "%.100s is no name of a process", name);
+        return err_set(e, ERR_INVALID_PARAMS, "%.100s is no name of a process; see 'xs ps'", name);
     _cleanup_close_ int dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0 && errno == ENOENT)
-        return err_set(e, ERR_NOT_FOUND, "no process is kept under the name %s", name), -ENOENT;
+        return err_set(e, ERR_NOT_FOUND, "no process is kept under the name %s; see 'xs ps'", name),
+               -ENOENT;
     return dir < 0 ? fail(e, "open", directory, errno) : read_at(dir, name, out, e);
 }
 

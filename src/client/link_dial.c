@@ -82,7 +82,8 @@ static bool link_dial_ask(struct link *l) {
     int r = link_dial_read_token(l, &token);
     if (r < 0) {
         link_break(l, LINK_REFUSED, XS_ELOCAL, "cannot read the token from %s: %s",
-                   xs_options_get(l->options, XS_OPT_TOKEN_FILE, "its option"), err_os_text(-r));
+                   xs_options_get(l->options, XS_OPT_TOKEN_FILE, "its option"),
+                   r == -ENODATA ? "it is empty" : err_os_text(-r));
         return false;
     }
     if (!link_dial_token_is_fit(buf_str(&token))) {

@@ -27,7 +27,7 @@ const struct tls_ops *tls_load(char *why, size_t n) {
     if (library == NULL)
         library = dlopen(TLS_LIBRARY, TLS_FLAGS);
     if (library == NULL) {
-        snprintf(why, n, "TLS: %s", dlerror());
+        snprintf(why, n, "TLS: %s; install libexecserver-tls0, or use ssh://", dlerror());
         return NULL;
     }
     const struct tls_ops *ops = dlsym(library, TLS_SYMBOL);

@@ -356,11 +356,13 @@ static int mcp_find_user_dir(struct mcp *m) {
     struct stat st;
     if (set != NULL && set[0] != '\0') {
         if (stat(set, &st) < 0 || !S_ISDIR(st.st_mode)) {
-            fprintf(
-                stderr,
-                "Error: failed to resolve codex_home for execpolicy\n\nCaused by:\n    CODEX_HOME "
-                "points to \"%s\", but that path %s\n",
-                set, stat(set, &st) < 0 ? "does not exist" : "is not a directory");
+            const char *why =
+                stat(set, &st) < 0 ? "which does not exist" : "which is not a directory";
+            fprintf(stderr,
+                    m->o->compat ? "Error: failed to resolve codex_home for execpolicy\n\n"
+                                   "Caused by:\n    CODEX_HOME points to \"%s\", but that path %s\n"
+                                 : "Error: CODEX_HOME is \"%s\", %s: create it, or unset it\n",
+                    set, m->o->compat ? why + strlen("which ") : why);
             return 2;
         }
         m->user_dir = strdup(set);
@@ -376,6 +378,14 @@ static int mcp_find_user_dir(struct mcp *m) {
 static bool mcp_is_program(const char *path) {
     struct stat st;
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+/* A program that was named must be one; the old server finds out when it runs it. */
+static int mcp_check_program(const struct mcp *m, const char *option, const char *path) {
+    if (path == NULL || m->o->compat || mcp_is_program(path))
+        return 0;
+    fprintf(stderr, "Error: %s: %s is not a file that can be executed\n", option, path);
+    return 2;
 }
 
 static int mcp_find_shell(struct mcp *m) {
@@ -412,8 +422,8 @@ static int mcp_choose_notify(struct mcp *m) {
     if (mcp_notify_init(m, &e) == 0)
         return 0;
     fprintf(stderr,
-            "Error: programs cannot be intercepted here: %s\n\nUse --intercept wrapper with a "
-            "patched Bash, or --intercept off.\n",
+            "Error: programs cannot be intercepted here: %s; use --intercept wrapper with a "
+            "patched Bash, or --intercept off\n",
             err_msg(&e));
     return 2;
 }
@@ -486,6 +496,10 @@ static void mcp_fini(struct mcp *m) {
 static int mcp_serve(struct mcp *m) {
     _cleanup_err_ struct err e = ERR_INIT;
     int r = mcp_find_user_dir(m);
+    if (r == 0)
+        r = mcp_check_program(m, "--bash or CODEX_BASH_PATH", m->o->bash);
+    if (r == 0)
+        r = mcp_check_program(m, "--execve", m->o->execve);
     if (r == 0)
         r = mcp_find_wrapper(m);
     if (r == 0)

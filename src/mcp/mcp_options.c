@@ -1,7 +1,11 @@
 #include "mcp/mcp_options.h"
 
+#include "base/commit.h"
+#include "base/editdist.h"
+#include "base/str.h"
 #include "base/util.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 #define OPTIONS_SYSTEM_DIR "/etc/codex"
@@ -58,6 +62,36 @@ const char *mcp_options_intercept_name(enum mcp_options_intercept i) {
     return intercept_names[i];
 }
 
+enum options_id {
+    OPTION_INTERCEPT,
+    OPTION_BASH,
+    OPTION_EXECVE,
+    OPTION_WHOLE_PATHS,
+    OPTION_DESCENDANTS,
+    OPTION_TRUST_LOADS,
+    OPTION_COMPAT,
+    OPTION_AUDIT_LOG,
+    OPTION_LOG_LEVEL,
+    OPTION_SYSTEM_DIR,
+    OPTIONS_END,
+};
+
+static const struct {
+    const char *name, *value; /* value NULL: a flag */
+    bool old;                 /* the old server has it, too */
+} options_specs[] = {
+    [OPTION_INTERCEPT] = {"--intercept", "MODE", false},
+    [OPTION_BASH] = {"--bash", "PATH", true},
+    [OPTION_EXECVE] = {"--execve", "PATH", true},
+    [OPTION_WHOLE_PATHS] = {"--preserve-program-paths", NULL, true},
+    [OPTION_DESCENDANTS] = {"--escalate-descendants", NULL, false},
+    [OPTION_TRUST_LOADS] = {"--no-load-check", NULL, false},
+    [OPTION_COMPAT] = {"--compat", NULL, false},
+    [OPTION_AUDIT_LOG] = {"--audit-log", "FILE", false},
+    [OPTION_LOG_LEVEL] = {"--log-level", "LEVEL", false},
+    [OPTION_SYSTEM_DIR] = {"--system-config", "DIR", false},
+};
+
 struct options_reader {
     int argc;
     char **argv;
@@ -67,98 +101,103 @@ struct options_reader {
     FILE *err;
 };
 
-static bool options_bad(const struct options_reader *r, const char *what, const char *word) {
-    fprintf(r->err,
-            "error: %s '%s'\n\nUsage: %s [OPTIONS]\n\nFor more information, try '--help'.\n", what,
-            word, r->old ? "codex-exec-mcp-server" : "exec-server mcp");
+__attribute__((format(printf, 2, 3))) static bool options_bad(const struct options_reader *r,
+                                                              const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    fputs("error: ", r->err);
+    vfprintf(r->err, fmt, ap);
+    va_end(ap);
+    fputs(r->old ? "\n\nUsage: codex-exec-mcp-server [OPTIONS]\n\n"
+                   "For more information, try '--help'.\n"
+                 : "; see 'exec-server mcp --help'\n",
+          r->err);
     return false;
 }
 
-/* The value of option `name` if the word is that option; *hit tells. NULL with *hit: none given. */
-static const char *options_value(struct options_reader *r, const char *name, bool *hit) {
-    const char *word = r->argv[r->i];
-    size_t n = strlen(name);
-    *hit = strncmp(word, name, n) == 0 && (word[n] == '\0' || word[n] == '=');
-    if (!*hit)
-        return NULL;
-    if (word[n] == '=')
-        return word + n + 1;
-    return r->i + 1 < r->argc ? r->argv[++r->i] : NULL;
+static bool options_has(const struct options_reader *r, unsigned id) {
+    return !r->old || options_specs[id].old;
 }
 
-static bool options_set_text(struct options_reader *r, const char *name, const char **out,
-                             bool *hit) {
-    const char *value = options_value(r, name, hit);
-    if (*hit && value == NULL)
-        return options_bad(r, "a value is required for", name);
-    if (*hit)
-        *out = value;
-    return true;
+static struct str options_name(const char *word) {
+    return (struct str){word, strcspn(word, "=")};
 }
 
-static bool options_set_intercept(struct options_reader *r, bool *hit) {
-    const char *value = NULL;
-    if (!options_set_text(r, "--intercept", &value, hit) || !*hit)
-        return !*hit;
+static bool options_unexpected(const struct options_reader *r) {
+    struct str word = options_name(r->argv[r->i]);
+    const char *best = NULL;
+    size_t nearest = EDITDIST_FAR;
+    for (unsigned id = 0; !r->old && id < OPTIONS_END; id++) {
+        size_t d = editdist(word, str_of(options_specs[id].name));
+        best = d < nearest ? options_specs[id].name : best;
+        nearest = MIN(d, nearest);
+    }
+    if (r->old)
+        return options_bad(r, "unexpected argument '%s'", r->argv[r->i]);
+    if (best != NULL && nearest > 0)
+        return options_bad(r, "unexpected argument '%.*s' found; did you mean '%s'?", (int)word.n,
+                           word.p, best);
+    return options_bad(r, "unexpected argument '%s' found", r->argv[r->i]);
+}
+
+static bool options_bad_choice(const struct options_reader *r, unsigned id, const char *value,
+                               const char *choices) {
+    return options_bad(r, "invalid value '%s' for '%s <%s>'; possible values: %s", value,
+                       options_specs[id].name, options_specs[id].value, choices);
+}
+
+static bool options_set_intercept(const struct options_reader *r, const char *value) {
     for (size_t i = 0; i < ARRAY_LEN(intercept_names); i++) {
         if (strcmp(value, intercept_names[i]) == 0) {
             r->o->intercept = (enum mcp_options_intercept)i;
             return true;
         }
     }
-    return options_bad(r, "--intercept is auto, notify, wrapper or off, not", value);
+    return options_bad_choice(r, OPTION_INTERCEPT, value, "auto, notify, wrapper, off");
 }
 
-static bool options_set_level(struct options_reader *r, bool *hit) {
-    const char *value = NULL;
-    if (!options_set_text(r, "--log-level", &value, hit) || !*hit)
-        return !*hit;
-    return log_level_parse(value, &r->o->log_level) ||
-           options_bad(r, "--log-level is error, warn, info, debug or off, not", value);
-}
-
-static bool options_flag(struct options_reader *r) {
-    const char *word = r->argv[r->i];
-    if (strcmp(word, "--preserve-program-paths") == 0)
-        return r->o->whole_paths = true;
-    if (!r->old && strcmp(word, "--compat") == 0)
-        return r->o->compat = true;
-    if (!r->old && strcmp(word, "--escalate-descendants") == 0)
-        return r->o->escalate_descendants = true;
-    if (!r->old && strcmp(word, "--no-load-check") == 0)
-        return r->o->trust_loads = true;
+/* Keeps an option; the value is NULL for a flag. */
+static bool options_set(const struct options_reader *r, unsigned id, const char *value) {
+    struct mcp_options *o = r->o;
+    switch ((enum options_id)id) {
+    case OPTION_INTERCEPT: return options_set_intercept(r, value);
+    case OPTION_BASH: o->bash = value; return true;
+    case OPTION_EXECVE: o->execve = value; return true;
+    case OPTION_WHOLE_PATHS: return o->whole_paths = true;
+    case OPTION_DESCENDANTS: return o->escalate_descendants = true;
+    case OPTION_TRUST_LOADS: return o->trust_loads = true;
+    case OPTION_COMPAT: return o->compat = true;
+    case OPTION_AUDIT_LOG: o->audit_log = value; return true;
+    case OPTION_SYSTEM_DIR: o->system_dir = value; return true;
+    case OPTION_LOG_LEVEL:
+        return log_level_parse(value, &o->log_level) ||
+               options_bad_choice(r, id, value, "error, warn, info, debug, off");
+    case OPTIONS_END: break;
+    }
     return false;
 }
 
+/* Reads the option at the word, and its value: behind `=`, or the next word. */
 static bool options_one(struct options_reader *r) {
-    struct {
-        const char *name;
-        const char **out;
-        bool both;
-    } const texts[] = {{"--execve", &r->o->execve, true},
-                       {"--bash", &r->o->bash, true},
-                       {"--audit-log", &r->o->audit_log, false},
-                       {"--system-config", &r->o->system_dir, false}};
-    bool hit;
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        if (r->old && !texts[i].both)
-            continue;
-        if (!options_set_text(r, texts[i].name, texts[i].out, &hit))
-            return false;
-        if (hit)
-            return true;
-    }
-    if (options_flag(r))
-        return true;
-    if (r->old)
-        return options_bad(r, "unexpected argument", r->argv[r->i]);
-    if (!options_set_intercept(r, &hit))
-        return false;
-    if (hit)
-        return true;
-    if (!options_set_level(r, &hit))
-        return false;
-    return hit || options_bad(r, "unexpected argument", r->argv[r->i]);
+    const char *word = r->argv[r->i], *value = NULL;
+    struct str name = options_name(word);
+    unsigned id = 0;
+    while (id < OPTIONS_END && !(options_has(r, id) && str_eqz(name, options_specs[id].name)))
+        id++;
+    if (id == OPTIONS_END)
+        return options_unexpected(r);
+    bool flag = options_specs[id].value == NULL;
+    if (word[name.n] == '=')
+        value = word + name.n + 1;
+    else if (!flag)
+        value = r->i + 1 < r->argc ? r->argv[++r->i] : "";
+    if (flag && value != NULL)
+        return options_bad(r, "unexpected value '%s' for '%s'; it takes none", value,
+                           options_specs[id].name);
+    if (!flag && *value == '\0')
+        return options_bad(r, "a value is required for '%s <%s>' but none was supplied",
+                           options_specs[id].name, options_specs[id].value);
+    return options_set(r, id, value);
 }
 
 enum mcp_options_result mcp_options_parse(int argc, char **argv, bool old, struct mcp_options *o,
@@ -177,7 +216,10 @@ enum mcp_options_result mcp_options_parse(int argc, char **argv, bool old, struc
             return MCP_OPTIONS_EXIT;
         }
         if (strcmp(word, "-V") == 0 || strcmp(word, "--version") == 0) {
-            fprintf(out, "%s %s\n", old ? "codex-exec-server" : "exec-server", EXEC_SERVER_VERSION);
+            if (old)
+                fputs("codex-exec-server " EXEC_SERVER_VERSION "\n", out);
+            else
+                fprintf(out, "exec-server " EXEC_SERVER_VERSION " (%s)\n", commit_name);
             return MCP_OPTIONS_EXIT;
         }
         if (!options_one(&r))

@@ -1,4 +1,5 @@
-"""Wrong usage of the server and of xs: one line that names the object and says what to do."""
+"""Wrong usage of the server, of xs and of the MCP server: one line that names the object and says
+what to do."""
 
 import os
 import socket
@@ -98,6 +99,29 @@ CLIENT = [
     (["rnu", "true"], 2, "'rnu'", MORE),
     (["run"], 2, "run", "needs [--] COMMAND"),
     (["run", "--tiny", "true"], 2, "'--tiny'", "see 'xs run --help'"),
+    (["run", "--timout", "3", "true"], 2, "'--timout'", "did you mean '--timeout'?"),
+    (["atach", "x"], 2, "'atach'", "did you mean 'attach'?"),
+    (["--token", "x", "run", "true"], 2, "'--token'", "see 'xs --help'"),
+    (["run", "--timeout"], 2, "'--timeout'", "needs a value; see 'xs run --help'"),
+    (["run", "--timeout", "-1", "true"], 2, "'-1'", "see 'xs run --help'"),
+    (["run", "--timeout", "99999999d", "true"], 2, "'99999999d'", "see 'xs run --help'"),
+    (["run", "--env", "=x", "true"], 2, "--env", "needs a name before '='"),
+    (["run", "--name", "a b", "true"], 2, "'a b'", "takes 1 to 64 letters, digits"),
+    (["run", "-t=yes", "true"], 2, "'-=", MORE),
+    (["kill", "-s", "NOPE", "x"], 2, "'NOPE'", "takes one of: INT TERM KILL"),
+    (["attach"], 2, "attach", "needs NAME"),
+    (["attach", "nosuch"], 1, "nosuch", "see 'xs ps'"),
+    (["kill", "nosuch"], 1, "nosuch", "see 'xs ps'"),
+    (["attach", "../x"], 1, "../x", "see 'xs ps'"),
+    (["ps", "extra"], 2, "'extra'", "see 'xs ps --help'"),
+    (["ls"], 2, "no exec-server is named", "environments.toml or CODEX_EXEC_SERVER_URL"),
+    (["mv", ":a"], 2, "mv", "needs SOURCE DESTINATION"),
+    (["chmod", "644"], 2, "chmod", "needs MODE PATH..."),
+    (["completion"], 2, "completion", "needs SHELL"),
+    (["-H", "ws://127.0.0.1:99999", "run", "true"], 2, "ws://127.0.0.1:99999", "port"),
+    (["-H", "ssh://", "run", "true"], 2, "ssh://", "bad host name"),
+    (["-H", "unix://{dir}/file", "run", "true"], None, "{dir}/file", "Connection refused"),
+    (["-H", "ws://[::1", "run", "true"], 2, "ws://[::1", "invalid IPv6 address"),
     (["-H"], 2, "-H", "see 'xs "),
     (["run", "true"], 2, "no exec-server is named", "environments.toml or CODEX_EXEC_SERVER_URL"),
     (["-H", "nosuch", "run", "true"], 2, "nosuch", "no environment is called"),
@@ -117,6 +141,36 @@ CLIENT = [
     (["run", "--timeout", "soon", "true"], 2, "soon", ""),
 ]
 
+MCP_MORE = "see 'exec-server mcp --help'"
+NO_PROGRAM = "is not a file that can be executed"
+MCP = [
+    (["--intercpt", "notify"], 2, "'--intercpt'", "did you mean '--intercept'?"),
+    (["--audit-lg={dir}/log"], 2, "'--audit-lg'", "did you mean '--audit-log'?"),
+    (["--nonsense"], 2, "'--nonsense'", MCP_MORE),
+    (["--listen", "stdio"], 2, "'--listen'", MCP_MORE),
+    (["-x"], 2, "'-x'", MCP_MORE),
+    (["extra"], 2, "'extra'", MCP_MORE),
+    ([""], 2, "''", MCP_MORE),
+    (["--bash"], 2, "'--bash <PATH>'", "a value is required"),
+    (["--execve="], 2, "'--execve <PATH>'", "a value is required"),
+    (["--system-config"], 2, "'--system-config <DIR>'", "a value is required"),
+    (["--compat=yes"], 2, "'--compat'", "it takes none"),
+    (["--intercept", "sometimes"], 2, "'sometimes' for '--intercept <MODE>'",
+     "possible values: auto, notify, wrapper, off"),
+    (["--log-level", "loud"], 2, "'loud' for '--log-level <LEVEL>'",
+     "possible values: error, warn, info, debug, off"),
+    (["--intercept", "wrapper"], 1, "--intercept wrapper", "needs --bash or CODEX_BASH_PATH"),
+    (["--bash", "/bin/sh"], 1, "codex-execve-wrapper", "use --execve"),
+    (["--bash", "{dir}/none", "--execve", "{dir}/none"], 1, "{dir}/none", NO_PROGRAM),
+    (["--bash", "/bin/sh", "--execve", "{dir}/none"], 1, "--execve: {dir}/none", NO_PROGRAM),
+    (["--bash", "{dir}/none", "--intercept", "notify"], 1, "{dir}/none", NO_PROGRAM),
+    (["--audit-log", "{dir}/none/log"], 1, "{dir}/none/log", "No such file"),
+    (["--audit-log", "{dir}"], 1, "{dir}", "Is a directory"),
+    (["--system-config", "{dir}/file"], 1, "{dir}/file", "Not a directory"),
+]
+MCP_HOMES = [("{dir}/none", "which does not exist: create it, or unset it"),
+             ("{dir}/file", "which is not a directory: create it, or unset it")]
+
 
 @pytest.fixture
 def place(tmp_path):
@@ -133,7 +187,7 @@ def check(err, thing, advice):
 
 
 def test_there_are_enough():
-    assert len(SERVER) + len(CLIENT) >= 80
+    assert len(SERVER) >= 60 and len(CLIENT) >= 40 and len(MCP) >= 20
 
 
 @pytest.mark.parametrize("args, status, thing, advice", SERVER)
@@ -153,6 +207,49 @@ def test_client(place, args, status, thing, advice):
     assert done.stdout == b"" and (done.returncode == status if status else done.returncode), err
     assert err.startswith("xs: "), err
     check(err, thing.format(dir=place), advice)
+
+
+@pytest.mark.parametrize("file, advice", [("none", "No such file"), ("blank", "it is empty"),
+                                          ("words", "has characters that no header can have")])
+def test_token_file_of_xs(fleet, place, file, advice):
+    (place / "blank").write_text("\n")
+    (place / "words").write_text("two words\n")
+    url = fleet.start().url
+    done = subprocess.run([XS, "-H", url, "--token-file", file, "run", "true"], cwd=place,
+                          env=environment({"HOME": str(place)}), stdin=subprocess.DEVNULL,
+                          capture_output=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (255, b"")
+    check(done.stderr.decode(), "token" if file == "words" else file, advice)
+
+
+def mcp(place, *args, **more):
+    done = subprocess.run([BINARY, "mcp", *args], cwd=place, stdin=subprocess.DEVNULL,
+                          env=environment({"HOME": str(place), **more}), capture_output=True,
+                          timeout=120, check=False)
+    return done.returncode, done.stdout, done.stderr.decode()
+
+
+@pytest.mark.parametrize("args, status, thing, advice", MCP)
+def test_mcp(place, args, status, thing, advice):
+    code, out, err = mcp(place, *[a.format(dir=place) for a in args])
+    assert (code, out) == (status, b""), err
+    assert err.startswith("error: " if status == 2 else "Error: "), err
+    check(err, thing.format(dir=place), advice)
+
+
+@pytest.mark.parametrize("home, advice", MCP_HOMES)
+def test_mcp_without_a_home(place, home, advice):
+    code, out, err = mcp(place, CODEX_HOME=home.format(dir=place))
+    assert (code, out) == (1, b"")
+    check(err, home.format(dir=place), advice)
+
+
+def test_mcp_names_the_line_of_a_bad_rule(place):
+    (place / "rules").mkdir()
+    (place / "rules" / "a.rules").write_text('prefix_rule(patern=["x"])\n')
+    code, out, err = mcp(place, CODEX_HOME=str(place))
+    assert (code, out) == (1, b"")
+    assert f"{place}/rules/a.rules:1:1" in err and "Missing parameter `pattern`" in err
 
 
 # What needs more than a command line.

@@ -80,7 +80,7 @@ def test_installed_it_keeps_options_and_status(tarball, env, tmp_path):
     program = place / "node_modules" / ".bin" / "exec-server-mcp"
     done = subprocess.run([program, "--intercept", "sometimes"], env=env, capture_output=True,
                           text=True, timeout=PATIENCE, check=False)
-    assert done.returncode == 2 and "not 'sometimes'" in done.stderr
+    assert done.returncode == 2 and "'sometimes' for '--intercept <MODE>'" in done.stderr
 
 
 def test_another_machine_is_named(tarball, tmp_path):
