@@ -72,6 +72,15 @@ static size_t line_sequence(const char *p, size_t n) {
     return c1_control ? 0 : len;
 }
 
+/* Whether a sequence of three bytes ends a line for some readers (U+2028, U+2029), or turns what
+ * follows around. */
+static bool line_misleads(const char *p, size_t len, uint32_t *c) {
+    if (len != 3 || utf8_decode(p, len, c) != len)
+        return false;
+    return *c == 0x200E || *c == 0x200F || (*c >= 0x2028 && *c <= 0x202E) ||
+           (*c >= 0x2066 && *c <= 0x2069);
+}
+
 /* The escape of one byte. JSON has no escape for a byte that is not UTF-8: it becomes U+FFFD. */
 static size_t line_escape(enum log_format format, char c, char dst[LOG_ESCAPE_MAX + 1]) {
     unsigned char u = (unsigned char)c;
@@ -99,8 +108,11 @@ static bool line_escaped(struct log_line *l, struct str s, bool quoted) {
         if (plain) {
             out[0] = *s.p;
         } else if ((take = line_sequence(s.p, s.n)) > 0) {
+            uint32_t c;
             memcpy(out, s.p, take);
-            len = take;
+            len = line_misleads(s.p, take, &c)
+                      ? (size_t)snprintf(out, sizeof out, "\\u%04x", (unsigned)c)
+                      : take;
         } else {
             take = 1;
             len = line_escape(l->format, *s.p, out);

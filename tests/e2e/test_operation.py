@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import subprocess
+from urllib.parse import quote
 
 import pytest
 
@@ -91,6 +92,35 @@ def test_failed_and_refused_starts_are_logged(logged):
     assert (level, fields["program"]) == ("WARN", "/bin/true")
     assert "already exists" in fields["reason"] and fields["peer"].startswith("127.0.0.1:")
     assert "secret-argument" not in server.stderr()
+
+
+FORGED = '2026-01-01T00:00:00.000Z INFO forged: a=b'
+HOSTILE = [f"x\n{FORGED}", f"x\r\n<3>{FORGED}", "\x1b[2J\x1b]0;x\x07", 'q" program=/bin/true "',
+           "\\", "\u2028\u202e", "\x7f\x9b", "{}", "p" * 9000]
+
+
+def test_hostile_names_forge_no_line(logged):
+    """Whatever a client calls itself and its programs: a line stays one line."""
+    server, log = logged
+    for number, name in enumerate(HOSTILE):
+        client = server.connect()
+        client.call("initialize", {"clientName": name})
+        client.notify("initialized")
+        with pytest.raises(RpcError):
+            client.call("process/start", client.start_params([f"/none/{name}"], processId=name))
+        client.start_error("true", cwd=f"file:///none/{quote(name[:100])}")
+        client.close()
+        log.wait("client gone", number + 1)
+    assert "forged" in server.stderr()
+    for line in log.lines():
+        if line.startswith("{"):
+            json.loads(line)
+        else:
+            assert re.match(rf"{STAMP} (INFO|WARN) \w", line), line
+        assert line.isprintable() and not line.startswith(FORGED), line
+        assert len(line) < 5000
+    assert len(log.events("client connected")) == len(HOSTILE)
+    assert {fields["client"] for _, fields in log.events("client connected")} >= {"{}"}
 
 
 def test_lost_clients_are_logged(logged):
@@ -280,6 +310,32 @@ def test_memory_limits(fleet):
     assert memory(memoryBytes=1 << 29) == 0
     assert client.start_error("true", limits={"memoryBytes": (1 << 30) + 1}) == (
         -32600, "limits.memoryBytes must be at most 1073741824 on this server")
+
+
+@pytest.mark.parametrize("params", [
+    {"timeoutMs": value} for value in (0, -1, 1.5, "5", 600_001, 2**53, 2**63, 1e300, True, [])] + [
+    {"limits": {"memoryBytes": value}} for value in
+    (0, -1, 1.5, "5", (1 << 30) + 1, 2**53, 2**63, 1e300, True, [], {})] + [{"limits": []}])
+def test_no_value_passes_a_maximum(capped, params):
+    """What is no number within the maximum starts nothing."""
+    client = capped.client()
+    code, text = client.start_error("true", **params)
+    assert code in (-32600, -32602) and text
+    client.sync()
+
+
+def test_nothing_asked_means_the_maximum(capped):
+    client = capped.client()
+    for params in ({}, {"timeoutMs": None}, {"limits": None}, {"limits": {}},
+                   {"limits": {"memoryBytes": None}}, {"timeoutMs": 600_000},
+                   {"limits": {"memoryBytes": 1 << 30}}):
+        process = client.run("ulimit -v", **params)
+        assert (process.exit_code, process.output()) == (0, b"1048576\n"), params
+
+
+@pytest.fixture
+def capped(fleet):
+    return fleet.start("--command-timeout-max", "600", "--command-memory-max", str(1 << 30))
 
 
 @ROOT_ONLY

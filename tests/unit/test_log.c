@@ -132,6 +132,10 @@ static void test_escapes(void **state) {
         {"\xc3", "\\xc3\n"},                   /* cut short */
         {"\xed\xa0\x80", "\\xed\\xa0\\x80\n"}, /* a surrogate */
         {"\xf0\x9f\x8c\x8d", "\xf0\x9f\x8c\x8d\n"},
+        {"a\xe2\x80\xa8\xe2\x80\xa9z", "a\\u2028\\u2029z\n"}, /* line breaks to some */
+        {"\xe2\x80\xae\xe2\x81\xa6\xe2\x80\x8f",
+         "\\u202e\\u2066\\u200f\n"}, /* they turn what follows */
+        {"\xe2\x80\xa6\xe2\x82\xac", "\xe2\x80\xa6\xe2\x82\xac\n"},
     };
     struct fixture *f = *state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
