@@ -80,7 +80,9 @@ class Certificate:
         subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
              "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
-             "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", str(self.key), "-out",
+             "subjectAltName=DNS:localhost,IP:127.0.0.1", "-addext",
+             "basicConstraints=critical,CA:FALSE",  # an authority is no server to some clients
+             "-keyout", str(self.key), "-out",
              str(self.certificate)], check=True, capture_output=True)
         self.both.write_bytes(self.certificate.read_bytes() + self.key.read_bytes())
 

@@ -1,5 +1,6 @@
 """The proxies of contrib/: several machines behind one address, by path and by host name."""
 
+import asyncio
 import os
 import re
 import shutil
@@ -7,11 +8,15 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "real-client"))
+# pylint: disable=wrong-import-position
 from bridge import demand
 from harness.fleet import Fleet
 from harness.rpc import Client
@@ -19,6 +24,8 @@ from harness.settings import ROOT
 from harness.waiting import Deadline, until
 from harness.ws import Refused, WebSocket, connect_tcp
 from proxies import SEARCH, Certificate, free_port
+from rig.bench import Bench
+from scenarios.common import environments_file
 
 CLIENT = "127.0.0.5"  # not the address of the proxy
 NGINX = """daemon off;
@@ -178,6 +185,29 @@ def test_nothing_else(proxy, path, host, status):
     with pytest.raises(Refused) as refused:
         connect(proxy, path, token_of("one"), host)
     assert refused.value.response.status == status
+
+
+def test_the_real_client(proxy):
+    """The Codex client works on one machine by a wss: URL, with the token of that machine."""
+    done = subprocess.run([ROOT / "tools" / "reference"], stdout=subprocess.PIPE, text=True,
+                          check=False)
+    if done.returncode != 0:
+        pytest.skip("the client cannot be had")
+    bench = Bench([], done.stdout.strip(), True)
+    entry = (f'url = "wss://localhost:{proxy.port}/m/two"\n'
+             f'auth_bearer_token = "{token_of("two")}"')
+
+    async def turn():
+        async with bench.client(environments=environments_file(entry)) as model:
+            output = await model.shell("echo through; exit 7")
+            assert (output.code, output.out) == (7, "through\n"), output.text
+    bench.variables["SSL_CERT_FILE"] = str(proxy.ca)
+    try:
+        asyncio.run(turn())
+    finally:
+        asyncio.run(bench.close(False))
+    assert "client connected" in proxy.machines["two"].stderr()
+    assert "client connected" not in proxy.machines["one"].stderr()
 
 
 def test_draining(proxy):

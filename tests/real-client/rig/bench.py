@@ -86,6 +86,7 @@ class Bench:
         self.server = None
         self.log = open(os.path.join(self.root, "server.log"), "wb")
         self.homes = 0
+        self.variables = {}  # more of them for the client
         self.models = []
 
     def directory(self, name):
@@ -152,7 +153,8 @@ class Bench:
         with open(f"{home}/stderr", "wb") as stderr:
             model.child = child = await asyncio.create_subprocess_exec(
                 self.codex, *arguments, cwd=cwd or self.work,
-                env=self.environment(HOME=home, CODEX_HOME=home, **url), stderr=stderr, **stdio)
+                env=self.environment(HOME=home, CODEX_HOME=home, **url, **self.variables),
+                stderr=stderr, **stdio)
         try:
             yield model
         finally:
