@@ -35,7 +35,9 @@ EXPECTED = (
     r"share/man/man1/xs\.1", r"share/man/man3/libexecserver\.3", r"share/man/man8/exec-server\.8",
     r"share/bash-completion/completions/xs\.bash", r"share/zsh/site-functions/_xs",
     r"share/fish/vendor_completions\.d/xs\.fish", r"lib/systemd/system/exec-server\.service",
-    r"lib/systemd/system/exec-server\.socket", r"share/doc/exec-server/README\.md",
+    r"lib/systemd/system/exec-server\.socket",
+    r"lib/systemd/system/exec-server-loopback\.service",
+    r"lib/systemd/system/exec-server-loopback\.socket", r"share/doc/exec-server/README\.md",
     r"share/doc/exec-server/doc/xs\.schema\.json",
     r"share/doc/exec-server/doc/protocol\.schema\.json",
 )
