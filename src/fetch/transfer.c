@@ -21,9 +21,10 @@ struct transfer *transfer_new(struct transfer_host *h, uint32_t id,
     return NULL;
 }
 
-/* Keeps one handle for the next transfer: a new one is costly. Nothing of a request stays in it. */
-static void transfer_spare(struct transfer_host *h, CURL *easy) {
-    if (h->spare != NULL) {
+/* Keeps one handle for the next transfer: a new one is costly. Nothing of a request stays in it,
+ * unless it failed: after a name that does not exist, curl 7.88 fails with any other. */
+static void transfer_spare(struct transfer_host *h, CURL *easy, bool went_well) {
+    if (h->spare != NULL || !went_well) {
         curl_easy_cleanup(easy);
         return;
     }
@@ -35,7 +36,7 @@ static void transfer_stop(struct transfer *t) {
     if (t->easy == NULL)
         return;
     curl_multi_remove_handle(t->host->multi, t->easy);
-    transfer_spare(t->host, steal_ptr(&t->easy));
+    transfer_spare(t->host, steal_ptr(&t->easy), t->went_well);
     curl_slist_free_all(steal_ptr(&t->lines));
 }
 
@@ -175,7 +176,7 @@ static CURLcode transfer_set(struct transfer *t) {
 static void transfer_send(struct transfer *t) {
     head_fini(&t->head);
     head_init(&t->head);
-    t->moving = t->paused = false;
+    t->moving = t->paused = t->went_well = false;
     t->easy = t->host->spare != NULL ? steal_ptr(&t->host->spare) : curl_easy_init();
     if (t->easy == NULL || transfer_set(t) != CURLE_OK ||
         curl_multi_add_handle(t->host->multi, t->easy) != CURLM_OK)
@@ -196,6 +197,7 @@ int transfer_body(struct transfer *t, struct str bytes) {
 }
 
 void transfer_done(struct transfer *t, CURLcode result) {
+    t->went_well = result == CURLE_OK;
     if (t->fault.code != 0) {
         transfer_end(t, err_msg(&t->fault));
     } else if (t->moving) {

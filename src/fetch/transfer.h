@@ -35,6 +35,7 @@ struct transfer {
     struct curl_slist *lines;
     bool moving; /* the answer is a redirect that the message follows */
     bool paused;
+    bool went_well;   /* curl's handle may serve another transfer */
     struct err fault; /* the reason to end with, if code is set */
     char why[CURL_ERROR_SIZE];
 };

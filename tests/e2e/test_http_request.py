@@ -351,6 +351,34 @@ def test_answers_that_are_none(refuse, origins, raw, after_head):
     assert refuse(url) == (BODY_FAULT if after_head else send_fault(url))
 
 
+@pytest.mark.parametrize("fault", [
+    "dead port", "no such name", "no answer", "broken body", "redirect to a dead port", "time limit"])
+def test_a_failure_leaves_the_next_request_alone(web, origins, fault):
+    def handle(x):
+        if x.target == "/broken":
+            x.send(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc")
+            return False
+        if x.target == "/moved":
+            x.send(b"HTTP/1.1 302 X\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 3\r\n\r\nabc")
+            return False
+        if x.target == "/none":
+            return False
+        if x.target == "/silent":
+            return not x.ended()
+        return echo(x)
+    o = origins(handle)
+    url, more = {
+        "dead port": ("http://127.0.0.1:1/", {}), "no such name": ("http://nope.invalid/", {}),
+        "no answer": (o.url + "/none", {}), "broken body": (o.url + "/broken", {}),
+        "redirect to a dead port": (o.url + "/moved", {}),
+        "time limit": (o.url + "/silent", {"timeoutMs": 50})}[fault]
+    client = web.client()
+    for _ in range(3):
+        client.error("http/request", params(url, **more))
+        assert client.call("http/request", params(o.url + "/ok"))["status"] == 200
+    client.close()
+
+
 def test_a_time_limit_covers_everything(refuse, origins):
     o = origins(lambda x: not x.ended())
     assert refuse(o.url + "/", timeoutMs=50) == send_fault(o.url + "/")
