@@ -58,6 +58,7 @@ struct program {
     struct child child;
     struct intercept_stub *stub; /* NULL: lost */
     struct supervisor_heritage heritage;
+    int early; /* a signal that came before the program was seen to run; 0: none */
 };
 
 static struct {
@@ -217,6 +218,10 @@ static void on_withdrawn(void *owner, struct intercept_ask *ask) {
 
 static void on_program(struct child *c) {
     struct program *p = container_of(c, struct program, child);
+    if (p->early != 0 && c->sup != NULL && c->seen == SUPERVISOR_RUNNING) {
+        child_signal_leader(c, p->early);
+        p->early = 0;
+    }
     if (p->stub != NULL && c->sup != NULL && c->seen == SUPERVISOR_FAILED) {
         intercept_stub_end(p->stub, 126 << 8, NULL);
         p->stub = NULL;
@@ -279,7 +284,9 @@ static void on_stub_signal(void *owner, struct intercept_stub *stub, int signo, 
     (void)terminal;
     struct program *p = program_of(stub);
     note_event("signal", signo);
-    if (p != NULL)
+    if (p != NULL && p->child.seen == SUPERVISOR_STARTING)
+        p->early = signo; /* it may have said that it is up already: our loop is slower */
+    else if (p != NULL)
         child_signal(&p->child, signo);
 }
 
