@@ -681,6 +681,8 @@ def test_stop_while_the_log_lacks_the_cpu(fleet, log):
     server = start_with(fleet, log)
     writer, = {int(t) for t in os.listdir(f"/proc/{server.pid}/task")} - {server.pid}
     flood = Flood(server.client())
+    # Halted in the middle of a write, the writer would look as if the file hung.
+    until(lambda: log.events("session") and procfs.state(writer) == "S", "the writer has no lines")
     with procfs.halted(writer):
         flood.run(100)
         server.send_signal(signal.SIGTERM)

@@ -42,6 +42,7 @@ class Proxy:
         self.port = self.listener.getsockname()[1]
         self.url = f"ws://127.0.0.1:{self.port}"
         self.cuts = []  # made so far
+        self.missed = 0  # the connection ended before its cut
         self.connections = 0
         self.passed = {UP: 0, DOWN: 0}
         self.refusing = False  # connections end at once
@@ -193,6 +194,8 @@ class Proxy:
         return True
 
     def end(self, pair, kind):
+        if pair in self.pairs and pair.cut and pair.cut not in self.cuts:
+            self.missed += 1
         self.pairs.discard(pair)
         for sock in (pair.near, pair.far):
             if sock is None:
