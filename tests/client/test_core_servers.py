@@ -90,9 +90,10 @@ def test_s14_cut_at_every_byte(name, way, kind, twice, fleet, place):
                 run.whole()
             finally:
                 run.free()
-            # A server that is slow to let go of the session refuses the next connection in few bytes.
+            # 0.145.0 at times ends a connection that resumes before it answers, after 166 bytes.
+            missed = proxy.missed if name == "0.145.0" else 0
             assert proxy.cuts[0] is plan[0]
-            assert len(proxy.cuts) + proxy.missed == len(plan), "a planned cut was not made"
+            assert len(proxy.cuts) + missed == len(plan), "a cut that was planned was not made"
 
 
 # -- files
